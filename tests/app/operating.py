@@ -11,6 +11,7 @@ from gandy.app.verbs.face import Verb
 from gandy.app.verbs.groups import GroupVerbs
 from gandy.app.verbs.manifests import ManifestVerbs
 from gandy.app.verbs.queue import QueueVerbs
+from gandy.app.verbs.reports import AuditVerbs
 from gandy.app.verbs.runs import RunVerbs
 from tests.doors.neighbours import send
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from tests.doors.neighbours import Belongings
 
 NOUNS: Final[Mapping[str, type[Verbs[Any]]]] = {
-    kind.noun: kind for kind in (ManifestVerbs, GroupVerbs, RunVerbs, QueueVerbs, DeadLetterVerbs)
+    kind.noun: kind for kind in (ManifestVerbs, GroupVerbs, RunVerbs, QueueVerbs, DeadLetterVerbs, AuditVerbs)
 }
 VERBS: Final[Mapping[str, Verb[..., Any]]] = {
     f"{noun}.{name}": verb
@@ -60,6 +61,9 @@ CALLS: Final[Mapping[str, Callable[[Belongings], Sequence[Given]]]] = {
     "runs.show": lambda found: [given(job) for job in found.jobs],
     "runs.logs": lambda found: [given(found.jobs[0], limit=10)],
     "runs.preview_cancel": lambda _: [given(state="in_progress"), given(train=send)],
+    "queue.show": lambda found: [given(job) for job in found.jobs],
+    "queue.explain": lambda found: [given(job) for job in found.jobs],
+    "audit.list": lambda _: [given(), given(by="ada"), given(on="nightly", since=timedelta(days=1))],
     "queue.list": lambda _: [given(), given(status="all", train=send), given(gate="time", group="default")],
     "queue.preview_cancel": lambda _: [given(train="send"), given(status="queued", gate="time")],
     "dead_letters.list": lambda _: [given(), given(status="all", train=send), given(manifest="parked")],

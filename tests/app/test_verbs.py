@@ -200,7 +200,7 @@ def blocking_outcome(sync: SyncGandy, name: str, call: Given) -> tuple[str, str]
 BY_ID = {
     name: verb
     for name, verb in VERBS.items()
-    if verb.signature.parameters.keys() & {"run_id", "letter_id", "ids", "external_id", "name"}
+    if verb.signature.parameters.keys() & {"run_id", "entry_id", "letter_id", "ids", "external_id", "name"}
     and name != "manifests.add"
 }
 NEEDED: Mapping[str, Mapping[str, Any]] = {

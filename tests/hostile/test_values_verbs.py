@@ -21,6 +21,7 @@ USUAL: Final = {
     "name": "calm",
     "train": "innocent",
     "run_id": 1,
+    "entry_id": 1,
     "letter_id": 1,
     "note": "seen",
 }

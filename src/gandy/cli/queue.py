@@ -10,16 +10,25 @@ import click
 from gandy.cli.call import Call, pass_call
 from gandy.cli.listing import PrintedRows, emit_found, limited, read_pages
 from gandy.cli.options import bounded, confirm_cancelling, example, json_input, json_option, yes_option
-from gandy.cli.output import cancel_desk, emit_cancelled, emit_record, say, tell_progress
+from gandy.cli.output import (
+    cancel_desk,
+    emit_cancelled,
+    emit_record,
+    emit_rows,
+    print_text,
+    say,
+    tell_progress,
+)
 from gandy.cli.session import CommandSession, with_session
 from gandy.desk.audit import local_operator
 from gandy.desk.cancelling import UndispatchedStatus
-from gandy.desk.queue import EnqueueOptions, EntrySummary, QueueDesk
+from gandy.desk.queue import EnqueueOptions, QueueDesk
 from gandy.errors import AppNotGivenError, OtherOwnerError
 from gandy.model.owners import OneOwner
 from gandy.store.reading.listings import EntryFilter, EntryStatus, Gate, WantedStatus
 
 if TYPE_CHECKING:
+    from gandy.desk.entries import EntrySummary
     from gandy.desk.queue import QueuedJob
 
 _STATUSES: Final[tuple[WantedStatus, ...]] = (*get_args(EntryStatus), "undispatched")
@@ -29,12 +38,14 @@ _COLUMNS = (
     "manifest",
     "group",
     "status",
-    "gate",
+    "waits_for",
     "priority",
     "attempt",
     "scheduled_at",
-    "reason",
+    "why",
 )
+
+_EXPLAINED = ("id", "train", "manifest", "group", "status", "waits_for", "why")
 
 
 @click.group(epilog=example("gandy queue list --gate train"))
@@ -77,12 +88,39 @@ def list_queue(
     wanted = EntryFilter(status=wanted_status, gate=gate, train=train, group=group)
 
     async def read(session: CommandSession) -> PrintedRows[EntrySummary]:
-        desk = _desk(session)
+        desk = queue_desk(session)
         return await read_pages(
             lambda start, length: desk.list(replace(wanted, before=start, limit=length)), before, limit
         )
 
     emit_found(with_session(call, read), call.columns(*_COLUMNS), as_json=as_json)
+
+
+@queue.command(epilog=example("gandy queue show 42"))
+@click.argument("entry_id", metavar="ID", type=bounded("id"))
+@json_option
+@pass_call
+def show(call: Call, entry_id: int, *, as_json: bool) -> None:
+    """Show one entry with its input, and what it waits for."""
+    emit_record(with_session(call, lambda session: queue_desk(session).show(entry_id)), as_json=as_json)
+
+
+@queue.command(epilog=example("gandy queue explain 42"))
+@click.argument("entry_id", metavar="ID", type=bounded("id"))
+@json_option
+@pass_call
+def explain(call: Call, entry_id: int, *, as_json: bool) -> None:
+    """Explain why a job has not started: every condition, and what to do."""
+    found = with_session(call, lambda session: queue_desk(session).explain(entry_id))
+    if as_json:
+        emit_record(found, as_json=True)
+        return
+    emit_record({name: getattr(found, name) for name in _EXPLAINED}, as_json=False)
+    if found.conditions:
+        print_text()
+        emit_rows(found.conditions, ("holds", "condition", "why"), as_json=False)
+    for advice in found.what_to_do:
+        print_text(f"\nWhat to do: {advice}", ends_line=True)
 
 
 @queue.command(epilog=example("""gandy queue enqueue send_invoice --input '{"number": 7}' --delay 10m"""))
@@ -164,8 +202,16 @@ async def _enqueue(
         raise AppNotGivenError
     if session.owners != OneOwner(session.app.name):
         raise OtherOwnerError(session.app.name)
-    return await _desk(session).enqueue(train, input_json, options, registry=session.app.registry)
+    return await queue_desk(session).enqueue(train, input_json, options, registry=session.app.registry)
 
 
-def _desk(session: CommandSession) -> QueueDesk:
-    return QueueDesk(session.database, local_operator("cli"), owners=session.owners)
+def queue_desk(session: CommandSession) -> QueueDesk:
+    """Return the desk of the queue for a command."""
+    operator = local_operator("cli")
+    return QueueDesk(
+        session.database,
+        operator,
+        owners=session.owners,
+        registry=session.registry,
+        settings=session.settings,
+    )

@@ -20,11 +20,13 @@ from gandy.cli.output import (
     say,
     tell_progress,
 )
+from gandy.cli.queue import queue_desk
 from gandy.cli.session import CommandSession, with_session
 from gandy.desk.audit import local_operator
 from gandy.desk.cancelling import LiveState
 from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import JunctionRun, RunDetail, RunInsights, RunSummary
+from gandy.errors import RunNotStartedError
 from gandy.model.run import ADMINISTRATIVE_TRAINS, TrainState
 from gandy.store.reading.listings import RunFilter
 
@@ -95,8 +97,13 @@ def _is_the_applications(run: RunSummary) -> bool:
 @json_option
 @pass_call
 def show(call: Call, run_id: int, *, as_json: bool) -> None:
-    """Show one run: input, output, junction timings, failure."""
-    detail = with_session(call, lambda session: _insights(session).show(run_id))
+    """Show one run: input, output, junction timings, failure; or its entry, if it has not started."""
+    try:
+        detail = with_session(call, lambda session: _insights(session).show(run_id))
+    except RunNotStartedError:
+        say(f"Run {run_id} has not started; this is its entry.")
+        emit_record(with_session(call, lambda session: queue_desk(session).show(run_id)), as_json=as_json)
+        return
     if as_json:
         emit_record(detail, as_json=True)
         return

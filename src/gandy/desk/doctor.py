@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from gandy.clock import Steadiness
 from gandy.desk import findings
 from gandy.desk.audit import local_operator
+from gandy.desk.entries import global_cap
 from gandy.desk.findings import Finding
 from gandy.desk.groups import WorkerDesk
 from gandy.desk.lifecycle import CHECK as CONTRACTS
@@ -24,6 +25,7 @@ from gandy.store.drivers.opening import open_database, schema_state
 from gandy.store.manifests import read_now
 from gandy.store.partitions import read_history
 from gandy.store.reading import checkup
+from gandy.store.reading.waits import load_old_waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from gandy.rules.clocks import ClockDoubt
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
+    from gandy.store.reading.waits import Wait
     from gandy.store.statements import Operation
     from gandy.train.registry import Registry
 
@@ -47,6 +50,7 @@ CHECKS: Final = (
     "indexes",
     "retention",
     "trains",
+    "queue",
     "turns",
     "dead letters",
     "references",
@@ -126,6 +130,7 @@ class Doctor:
             *findings.of_overdue(*(await read(checkup.count_overdue_runs(_GRACE)))),
             *findings.of_history(await read(read_history()), days_ahead(spans)),
             *findings.of_queue(await read(checkup.count_held_trains(owners))),
+            *findings.of_waits(await read(self._old_waits()), await read(read_now())),
             *findings.of_turns(await read(checkup.find_stalled_turns(owners))),
             *findings.of_letters(
                 await read(checkup.count_letters_by_train(owners)),
@@ -140,6 +145,10 @@ class Doctor:
             ),
             *await asyncio.to_thread(lambda: list(of_contracts(self._contracts))),
         ]
+
+    def _old_waits(self) -> Operation[dict[int, Wait]]:
+        cap = global_cap(self._settings)
+        return load_old_waits(self._owners, max_active_jobs=cap, patience=findings.PATIENCE)
 
 
 def _doubt() -> Operation[ClockDoubt | None]:

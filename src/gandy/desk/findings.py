@@ -11,7 +11,7 @@ from gandy.settings import format_duration
 from gandy.store.reading.checkup import COUNTED
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from gandy.settings import CleanupSettings
     from gandy.store.partitions import HistoryState
     from gandy.store.reading.checkup import BrokenReferences, IndexFaults
+    from gandy.store.reading.waits import Wait
     from gandy.store.statements import Rows
 
 Level: TypeAlias = Literal["problem", "warning"]
 
 MOST_SKEW: Final = timedelta(seconds=5)
+#: An entry that waits longer for something that does not pass by itself is named.
+PATIENCE: Final = timedelta(minutes=10)
 #: An event loop blocked for this long delays every other job on it.
 LONG_STALL: Final = timedelta(seconds=1)
 _NAMED: Final = 5
@@ -221,6 +224,18 @@ _STALLED: Final = {
     "orphaned": ("it is no longer declared", f"declare it again, {_CANCEL}"),
     "disabled": ("it is disabled", f"enable it or its group, {_CANCEL}"),
 }
+
+
+def of_waits(waits: Mapping[int, Wait], now: datetime) -> Iterator[Finding]:
+    """Report entries that have waited for long, each with its cause; other checks name unknown trains."""
+    for entry_id, wait in waits.items():
+        if wait.waits_for in {"manifest", "group", "cap"}:
+            yield Finding(
+                level="warning",
+                check="queue",
+                what=f"an entry of train {wait.train} has waited {_span(now - wait.since)}: {wait.why}",
+                to_do=f"{wait.what_to_do}; see: gandy queue explain {entry_id}",
+            )
 
 
 def of_turns(stalled: Rows) -> Iterator[Finding]:

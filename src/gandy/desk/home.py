@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from gandy.desk.audit import shown
 from gandy.desk.explain import Concern, Count, find_concerns
 from gandy.store import workers
 from gandy.store.manifests import read_now
-from gandy.store.reading import overview
+from gandy.store.reading import overview, waits
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
     from gandy.store.drivers.database import Database
     from gandy.store.statements import Operation, Row
 
@@ -66,6 +69,15 @@ class Throughput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Entries that one cause holds back, and the page that shows it."""
+
+    said: str
+    count: Count
+    place: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     """The current activity."""
 
@@ -74,7 +86,8 @@ class Overview:
     pending: Count
     ready: Count
     later: Count
-    held: Count
+    held: Count  #: all that do not wait for their time
+    held_by: tuple[Held, ...]
     unknown: Count
     turns: Count  #: waiting entries, each behind another of its manifest
     awaiting_letters: Count
@@ -130,6 +143,7 @@ class Home:
         }
         at_work = yield from workers.live_workers(owner)
         heads = yield from overview.list_queue_heads(owner)
+        held_by = (*_held(waiting), *map(_held_group, (yield from waits.count_held_in_groups(owner))))
         letters = _up_to((yield from overview.count_awaiting_letters(owner)))
         runs = yield from overview.list_live_runs(owner, _SHOWN_RUNS)
         return Overview(
@@ -138,7 +152,8 @@ class Home:
             pending=live["pending"],
             ready=waiting["open"],
             later=waiting["time"],
-            held=waiting["manifest"],
+            held=_sum(each.count for each in held_by),
+            held_by=held_by,
             unknown=waiting["train"],
             turns=waiting["turn"],
             awaiting_letters=letters,
@@ -166,10 +181,7 @@ class Home:
         return Glance(
             running=live["in_progress"],
             ready=ready,
-            waiting=Count(
-                value=sum(count.value for count in waiting.values()),
-                is_at_least=any(count.is_at_least for count in waiting.values()),
-            ),
+            waiting=_sum(waiting.values()),
             awaiting_letters=_up_to(letters),
         )
 
@@ -186,6 +198,33 @@ class Home:
             if first + index * _MINUTE >= since
         )
         return Throughput(minutes=minutes, is_cut=is_cut, since=since)
+
+
+def _held(waiting: Mapping[str, Count]) -> Iterator[Held]:
+    causes = (
+        ("manifest", "their manifest runs or is switched off", "/queue?gate=manifest"),
+        ("turn", "another entry of their manifest comes first", "/queue?status=waiting"),
+        ("train", "no live worker has their train", "/queue?gate=train"),
+    )
+    for gate, said, place in causes:
+        if waiting[gate].value:
+            yield Held(said=said, count=waiting[gate], place=place)
+
+
+def _held_group(row: Row) -> Held:
+    full = f"group {row.name} is full: {row.active} of {row.max_active_jobs} runs"
+    return Held(
+        said=full if row.is_enabled else f"group {row.name} is switched off",
+        count=Count(value=row.entries, is_at_least=row.entries >= waits.COUNTED_IN_GROUPS),
+        place=f"/groups/{quote(row.name, safe='')}",
+    )
+
+
+def _sum(counts: Iterable[Count]) -> Count:
+    found = list(counts)
+    return Count(
+        value=sum(count.value for count in found), is_at_least=any(count.is_at_least for count in found)
+    )
 
 
 def _counted(found: int, seen: int) -> Count:

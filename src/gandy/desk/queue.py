@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import (
-    datetime,
-    timedelta,
-)
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
 
-from gandy.desk.audit import Listed, shown
+from gandy.desk.audit import Listed
+from gandy.desk.entries import (
+    EntrySummary,
+    entry_detail,
+    entry_explanation,
+    entry_summary,
+    global_cap,
+    picture_entry,
+)
 from gandy.desk.runs import edited_input, with_stored_secrets
 from gandy.errors import EnqueueError, MissingInputError, PayloadError
 from gandy.model.layout import Layouts
@@ -20,6 +25,7 @@ from gandy.store.manifests import read_now
 from gandy.store.owners import single_owner
 from gandy.store.queueing import EnqueueRequest, Uniqueness, enqueue, uniqueness_key
 from gandy.store.reading.listings import list_entries, queue_rerun
+from gandy.store.reading.waits import load_waits
 from gandy.store.runs import load_run
 from gandy.train.junctions import Required
 from gandy.work.layouts import record_known
@@ -27,13 +33,17 @@ from gandy.work.layouts import record_known
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gandy.desk.entries import EntryDetail, EntryExplanation
     from gandy.model.owners import Operator, Owners
+    from gandy.settings import Settings
     from gandy.settings.bounds import Timeout
     from gandy.store.drivers.database import ReadingRunner
     from gandy.store.queueing import UniqueUntil
-    from gandy.store.reading.listings import EntryFilter, Rerun, Search
-    from gandy.store.statements import Operation, Row
+    from gandy.store.reading.listings import EntryFilter, Rerun
+    from gandy.store.statements import Operation
     from gandy.train.registry import AnyTrain, Registry
+
+_SETTLED: Final = frozenset({"skipped", "cancelled"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,31 +128,6 @@ def _uniqueness(definition: AnyTrain, values: Sequence[object], options: Enqueue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntrySummary:
-    """An entry of the queue; its run has the same id."""
-
-    id: int
-    train: str
-    manifest: str | None
-    group: str | None
-    status: str
-    gate: str | None  #: of a queued entry: open, time, manifest or train
-    reason: str | None
-    origin: str
-    priority: int
-    attempt: int
-    due_at: datetime
-    due_until: datetime | None
-    occurrences: int
-    scheduled_at: datetime
-    created_at: datetime
-    dispatched_at: datetime | None
-    dead_letter_id: int | None
-    error: str | None
-    owner: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedJob:
     """An enqueued job."""
 
@@ -154,21 +139,50 @@ class QueuedJob:
 class QueueDesk:
     """Reads the queue and adds jobs, on behalf of an operator."""
 
-    def __init__(self, database: ReadingRunner, operator: Operator, *, owners: Owners) -> None:
-        """Take the owners whose entries and runs are visible."""
+    def __init__(
+        self,
+        database: ReadingRunner,
+        operator: Operator,
+        *,
+        owners: Owners,
+        registry: Registry | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        """Take the owners whose entries are visible, the trains that declare secrets, and the global cap."""
         self._database = database
         self._operator = operator
+        self._cap = None if settings is None else global_cap(settings)
         self._owners = owners
+        self._registry = registry
 
     async def list(self, wanted: EntryFilter) -> Listed[EntrySummary]:
-        """List the newest entries first."""
+        """List the newest entries first, each with what it waits for."""
 
-        def operation() -> Operation[tuple[Search, datetime]]:
+        def operation() -> Operation[Listed[EntrySummary]]:
             found = yield from list_entries(wanted, self._owners)
-            return found, (yield from read_now())
+            now = yield from read_now()
+            ids = [row.id for row in found.rows if row.status not in _SETTLED]
+            waits = yield from load_waits(ids, self._owners, max_active_jobs=self._cap)
+            return Listed.of(found, lambda row: entry_summary(row, waits.get(row.id), now))
 
-        found, now = await self._database.read(operation())
-        return Listed.of(found, lambda row: _summary(row, now))
+        return await self._database.read(operation())
+
+    async def show(self, entry_id: int) -> EntryDetail:
+        """Show one entry with its input, and what it waits for."""
+
+        def operation() -> Operation[EntryDetail]:
+            picture = yield from picture_entry(entry_id, self._owners, cap=self._cap)
+            return (yield from entry_detail(picture, self._registry, (yield from read_now())))
+
+        return await self._database.read(operation())
+
+    async def explain(self, entry_id: int) -> EntryExplanation:
+        """Return every condition of an entry's start, with whether it holds and what to do."""
+
+        def operation() -> Operation[EntryExplanation]:
+            return entry_explanation((yield from picture_entry(entry_id, self._owners, cap=self._cap)))
+
+        return await self._database.read(operation())
 
     async def enqueue(
         self,
@@ -194,7 +208,8 @@ class QueueDesk:
             yield from record_known(owner, registry, train)
             enqueued = yield from enqueue(request)
             (job_id,) = enqueued.ids
-            audited = AuditRecord(owner=owner, action="enqueue", subject=train, detail={"entry": job_id})
+            detail = {"entry": job_id}
+            audited = AuditRecord(owner=owner, action="enqueue", subject=train, detail=detail, about=[job_id])
             yield from record_audit(self._operator, audited)
             return QueuedJob(id=job_id, train=train, is_new=job_id not in enqueued.existing)
 
@@ -212,22 +227,10 @@ class QueueDesk:
                 text = yield from edited_input(registry, run.owner, run.train, given=text, stored=run.input)
             again = yield from queue_rerun(run_id, owners=self._owners, input_json=text)
             detail = {"entry": again.id, "is_edited": input_json is not None}
-            audited = AuditRecord(owner=again.owner, action="rerun", subject=str(run_id), detail=detail)
+            audited = AuditRecord(
+                owner=again.owner, action="rerun", subject=str(run_id), detail=detail, about=[again.id]
+            )
             yield from record_audit(self._operator, audited)
             return again
 
         return await self._database.run(operation())
-
-
-def _summary(row: Row, now: datetime) -> EntrySummary:
-    return shown(
-        EntrySummary,
-        row,
-        group=row.group_name,
-        gate=_gate(row, now) if row.status == "queued" else None,
-    )
-
-
-def _gate(row: Row, now: datetime) -> str:
-    """Return the gate of an entry; a gate that opened too early, by a wrong clock, counts as closed."""
-    return "time" if row.gate == "open" and row.scheduled_at > now else str(row.gate)

@@ -8,13 +8,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gandy.desk.audit import Listed, shown
-from gandy.errors import PayloadError, RunNotFoundError
+from gandy.errors import PayloadError, RunNotFoundError, RunNotStartedError
 from gandy.model.layout import MASK
 from gandy.settings.bounds import as_span
 from gandy.store import reports as logs
 from gandy.store import runs
 from gandy.store.owners import single_owner
 from gandy.store.reading.listings import list_runs
+from gandy.store.reading.waits import load_entry
 from gandy.work.layouts import layouts_for, record_known
 
 if TYPE_CHECKING:
@@ -210,7 +211,8 @@ class RunInsights:
     def _show(self, run_id: int) -> Operation[RunDetail]:
         row = yield from runs.load_run(run_id, self._owners)
         if row is None:
-            raise RunNotFoundError(run_id)
+            entry = yield from load_entry(run_id, self._owners)
+            raise RunNotFoundError(run_id) if entry is None else RunNotStartedError(run_id, entry.status)
         return _detail(row, (yield from layouts_for(self._registry, row.owner, row.train)))
 
 

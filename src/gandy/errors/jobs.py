@@ -56,11 +56,26 @@ class JobTimeoutError(GandyError, TimeoutError):
     state: str
 
 
+@message("job {job_id} has left the queue, it is {state}; see `gandy runs show {job_id}`")
+class EntryOverError(GandyError, LookupError):
+    """The entry is gone: its run has ended."""
+
+    job_id: int
+    state: str
+
+
 @message("there is no run {run_id}; `gandy runs list` shows the stored runs")
 class RunNotFoundError(GandyError, LookupError):
     """No run has this id."""
 
     run_id: int
+
+
+@message("run {run_id} has not started, its entry is {status}; see `gandy queue explain {run_id}`")
+class RunNotStartedError(RunNotFoundError):
+    """The id is that of an entry that is no run yet."""
+
+    status: str
 
 
 class EnqueueError(GandyError, ValueError):

@@ -9,9 +9,13 @@ from fastapi import Form, Path, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
+from gandy.context import Context
 from gandy.desk.cancelling import CancelDesk, UndispatchedStatus
-from gandy.desk.queue import EnqueueOptions, EntrySummary, QueueDesk
-from gandy.errors import JobNotFoundError
+from gandy.desk.entries import EntryDetail, EntryExplanation, EntrySummary
+from gandy.desk.jobs import read_story
+from gandy.desk.queue import EnqueueOptions, QueueDesk
+from gandy.errors import EntryOverError, JobNotFoundError
+from gandy.model.owners import Operator
 from gandy.settings.bounds import Timeout
 from gandy.store.drivers.database import ReadingRunner
 from gandy.store.reading.listings import EntryFilter, Gate, WantedStatus
@@ -31,11 +35,14 @@ from gandy.web.bodies import (
     found_page,
     input_text,
     page_of,
+    shape_of,
 )
 from gandy.web.dependencies import CurrentContext, CurrentOperator
 from gandy.web.surroundings import PAGE_SIZE, Here, PageQuery, form_for, read_form
 
 router = Routes("/api/v1/queue", tag="queue")
+
+EntryId = Annotated[int, Path(ge=1, le=HIGHEST_ID)]
 
 
 class EntryQuery(Paged):
@@ -111,7 +118,19 @@ async def list_entries(
         before=query.before,
         limit=query.limit,
     )
-    return found_page(await QueueDesk(context.database, operator, owners=context.owners).list(wanted))
+    return found_page(await desk_of(context, operator).list(wanted))
+
+
+@router.reads("/{entry_id}", response_model=shape_of(EntryDetail))
+async def show_entry(context: CurrentContext, operator: CurrentOperator, entry_id: EntryId) -> object:
+    """Show one entry with its input, and what it waits for."""
+    return await desk_of(context, operator).show(entry_id)
+
+
+@router.reads("/{entry_id}/explain", response_model=shape_of(EntryExplanation))
+async def explain_entry(context: CurrentContext, operator: CurrentOperator, entry_id: EntryId) -> object:
+    """Explain why a job has not started: every condition, and what to do."""
+    return await desk_of(context, operator).explain(entry_id)
 
 
 @router.changes("/enqueue")
@@ -143,15 +162,24 @@ async def cancel_several(
 
 
 @router.changes("/{entry_id}/cancel")
-async def cancel_entry(
-    context: CurrentContext, operator: CurrentOperator, entry_id: Annotated[int, Path(ge=1, le=HIGHEST_ID)]
-) -> CancelAnswer:
+async def cancel_entry(context: CurrentContext, operator: CurrentOperator, entry_id: EntryId) -> CancelAnswer:
     """Cancel an entry, or its run if it has started."""
     desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
     result = await desk.jobs([entry_id])
     if result.unknown:
         raise JobNotFoundError(entry_id)
     return CancelAnswer.of(result)
+
+
+def desk_of(context: Context, operator: Operator) -> QueueDesk:
+    """Return the desk of the queue."""
+    return QueueDesk(
+        context.database,
+        operator,
+        owners=context.owners,
+        registry=context.registry,
+        settings=context.settings,
+    )
 
 
 pages = Routes("/queue")
@@ -189,7 +217,7 @@ async def list_entries_page(
         before=query.before,
         limit=PAGE_SIZE,
     )
-    found = await QueueDesk(context.database, operator, owners=context.owners).list(wanted)
+    found = await desk_of(context, operator).list(wanted)
     path = here.link("/queue")
     return here.page(
         "queue.html",
@@ -205,12 +233,32 @@ async def list_entries_page(
     )
 
 
+@pages.reads("/{entry_id}")
+async def show_entry_page(
+    context: CurrentContext, operator: CurrentOperator, here: Here, entry_id: EntryId
+) -> Response:
+    """Show one entry and why it waits; the page of its run, once it is dispatched."""
+    desk = desk_of(context, operator)
+    try:
+        entry = await desk.show(entry_id)
+    except EntryOverError:
+        return here.moved(f"/runs/{entry_id}")
+    if entry.status == "dispatched":
+        return here.moved(f"/runs/{entry_id}")
+    return here.page(
+        "entry.html",
+        entry=entry,
+        why=await desk.explain(entry_id),
+        story=await read_story(context.database, entry_id, context.owners),
+    )
+
+
 @pages.changes("/{entry_id}/cancel")
 async def cancel_entry_page(
     context: CurrentContext,
     operator: CurrentOperator,
     here: Here,
-    entry_id: Annotated[int, Path(ge=1, le=HIGHEST_ID)],
+    entry_id: EntryId,
 ) -> Response:
     """Cancel an entry."""
     desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)

@@ -12,9 +12,11 @@ from starlette.responses import Response
 
 from gandy.context import Context
 from gandy.desk.cancelling import CancelDesk, LiveState
+from gandy.desk.entries import EntryDetail
+from gandy.desk.jobs import read_story
 from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import LogEntry, RunDetail, RunInsights, RunSummary
-from gandy.errors import RunNotFoundError
+from gandy.errors import RunNotFoundError, RunNotStartedError
 from gandy.model.run import TrainState
 from gandy.store.drivers.database import ReadingRunner
 from gandy.store.reading.listings import RunFilter
@@ -39,6 +41,7 @@ from gandy.web.bodies import (
     shape_of,
 )
 from gandy.web.dependencies import CurrentContext, CurrentOperator
+from gandy.web.queue import desk_of
 from gandy.web.rendering import span
 from gandy.web.surroundings import PAGE_SIZE, Here, PageQuery, form_for, read_form
 
@@ -100,10 +103,13 @@ async def cancel_several(
     return CancelAnswer.of(result)
 
 
-@router.reads("/{run_id}", response_model=shape_of(RunDetail))
-async def show_run(context: CurrentContext, run_id: RunId) -> object:
-    """Show one run: input, output, junction timings, failure."""
-    return await insights_of(context).show(run_id)
+@router.reads("/{run_id}", response_model=shape_of(RunDetail) | shape_of(EntryDetail))
+async def show_run(context: CurrentContext, operator: CurrentOperator, run_id: RunId) -> object:
+    """Show one run: input, output, junction timings, failure; or its entry, if it has not started."""
+    try:
+        return await insights_of(context).show(run_id)
+    except RunNotStartedError:
+        return await desk_of(context, operator).show(run_id)
 
 
 @router.reads("/{run_id}/logs", response_model=page_of(LogEntry))
@@ -281,7 +287,10 @@ async def list_runs_page(
 async def show_run_page(context: CurrentContext, here: Here, run_id: PageRunId) -> Response:
     """Show one run."""
     insights = insights_of(context)
-    run = await insights.show(run_id)
+    try:
+        run = await insights.show(run_id)
+    except RunNotStartedError:
+        return here.moved(f"/queue/{run_id}")
     logs = await insights.logs(run_id, limit=_LOG_LINES)
     is_known = run.train in context.registry
     return here.page(
@@ -292,6 +301,7 @@ async def show_run_page(context: CurrentContext, here: Here, run_id: PageRunId) 
         timeline=timeline_of(run),
         waterfall=waterfall_of(run),
         record=record_of(run),
+        story=await read_story(context.database, run_id, context.owners),
         can_rerun=is_known and run.end_time is not None,
         form=form_for(context.registry.get(run.train), run.input) if is_known else None,
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 from urllib.parse import urlencode
 
 from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, field_validator
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from gandy.desk.lifecycle import HeldRules
 from gandy.model.layout import MASK
@@ -40,6 +41,10 @@ class PageContext:
     def done(self, path: str, said: str) -> Response:
         """Redirect to a page and show a notice there."""
         return self._rendering.done(self.request, path, said)
+
+    def moved(self, path: str) -> Response:
+        """Redirect to the page that shows this instead."""
+        return RedirectResponse(self.link(path), HTTPStatus.SEE_OTHER)
 
     def link(self, path: str) -> str:
         """Return the URL of a page."""

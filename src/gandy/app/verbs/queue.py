@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from gandy.app.keywords import AnyTrain, JobKeywords
     from gandy.desk.audit import Listed
     from gandy.desk.cancelling import UndispatchedStatus
-    from gandy.desk.queue import EntrySummary, QueuedJob
+    from gandy.desk.entries import EntryDetail, EntryExplanation, EntrySummary
+    from gandy.desk.queue import QueuedJob
     from gandy.store.cancelling import CancelResult
     from gandy.store.reading.listings import Gate, WantedStatus
 
@@ -48,6 +49,16 @@ class QueueVerbs(Verbs[Face]):
             limit=limit,
         )
         return await self._desk(None).list(wanted)
+
+    @Verb
+    async def show(self, entry_id: int) -> EntryDetail:
+        """Show one entry with its input, and what it waits for."""
+        return await self._desk(None).show(entry_id)
+
+    @Verb
+    async def explain(self, entry_id: int) -> EntryExplanation:
+        """Explain why a job has not started: every condition, and what to do."""
+        return await self._desk(None).explain(entry_id)
 
     @Verb
     async def enqueue(
@@ -96,4 +107,10 @@ class QueueVerbs(Verbs[Face]):
 
     def _desk(self, as_operator: str | None) -> QueueDesk:
         context = self._context
-        return QueueDesk(context.database, self._operator(as_operator), owners=context.owners)
+        return QueueDesk(
+            context.database,
+            self._operator(as_operator),
+            owners=context.owners,
+            registry=context.registry,
+            settings=context.settings,
+        )

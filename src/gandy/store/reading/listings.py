@@ -14,7 +14,7 @@ from gandy.store.runs import load_run
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gandy.model.owners import Owners
     from gandy.store.statements import Operation, Rows
@@ -186,6 +186,7 @@ LetterStatus: TypeAlias = Literal["awaiting_intervention", "retried", "acknowled
 
 #: The limit of counts; a count at the limit is reported as "or more".
 COUNTED: Final = 10_000
+_LETTERS_OF_A_JOB: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +216,12 @@ def list_letters(wanted: LetterFilter, owners: Owners) -> Operation[Search]:
         return (yield from search("search_awaiting_letters_of_train", given, limit=wanted.limit))
     gather = None if wanted.status is None else "gather_letters"
     return (yield from search("search_letters", given, limit=wanted.limit, gather=gather))
+
+
+def list_letters_of_runs(runs: Sequence[int], letters: Sequence[int], owners: Owners) -> Operation[Rows]:
+    """Read the letters that runs left or were requeued from, and these letters."""
+    given = {"runs": list(runs), "letters": list(letters), "limit": _LETTERS_OF_A_JOB}
+    return (yield statement("list_letters_of_runs", owner=owners.bound, **given))
 
 
 def count_awaiting(wanted: LetterFilter, owners: Owners) -> Operation[int]:

@@ -47,3 +47,17 @@ SELECT count(*) AS letters FROM (
      WHERE status = 'awaiting_intervention' AND %(owner)s::text IS NULL AND %(manifest)s::text IS NULL
        AND (%(train)s::text IS NULL OR train_name = %(train)s)
      ORDER BY owner, train_name, id LIMIT %(limit)s)) l;
+
+-- name: list_letters_of_runs
+-- The dead letters that runs left, that runs were requeued from, and these letters.
+SELECT l.id, l.owner, m.external_id AS manifest, l.train_name AS train, l.metadata_id AS run_id, l.attempt, l.status, l.reason,
+       l.dead_lettered_at, l.resolved_at, l.resolved_by
+FROM (SELECT id FROM gandy.dead_letter WHERE metadata_id = ANY(%(runs)s::bigint[])
+      UNION
+      SELECT id FROM gandy.dead_letter WHERE retry_metadata_id = ANY(%(runs)s::bigint[])
+      UNION
+      SELECT id FROM gandy.dead_letter WHERE id = ANY(%(letters)s::bigint[])) f
+JOIN gandy.dead_letter l ON l.id = f.id
+LEFT JOIN gandy.manifest m ON m.id = l.manifest_id
+WHERE (%(owner)s::text IS NULL OR l.owner = %(owner)s)
+ORDER BY l.id LIMIT %(limit)s;

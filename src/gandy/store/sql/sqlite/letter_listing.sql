@@ -42,3 +42,17 @@ SELECT count(*) AS letters FROM (
     SELECT 1 FROM (SELECT 1 FROM dead_letter
      WHERE status = 'awaiting_intervention' AND :owner IS NULL AND :manifest IS NULL AND (:train IS NULL OR train_name = :train)
      LIMIT :limit));
+
+-- name: list_letters_of_runs
+-- The dead letters that runs left, that runs were requeued from, and these letters.
+SELECT l.id, l.owner, m.external_id AS manifest, l.train_name AS train, l.metadata_id AS run_id, l.attempt, l.status, l.reason,
+       l.dead_lettered_at, l.resolved_at, l.resolved_by
+FROM (SELECT id FROM dead_letter WHERE metadata_id IN (SELECT value FROM json_each(:runs))
+      UNION
+      SELECT id FROM dead_letter WHERE retry_metadata_id IN (SELECT value FROM json_each(:runs))
+      UNION
+      SELECT id FROM dead_letter WHERE id IN (SELECT value FROM json_each(:letters))) f
+JOIN dead_letter l ON l.id = f.id
+LEFT JOIN manifest m ON m.id = l.manifest_id
+WHERE (:owner IS NULL OR l.owner = :owner)
+ORDER BY l.id LIMIT :limit;

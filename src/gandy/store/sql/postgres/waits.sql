@@ -1,0 +1,37 @@
+-- name: load_waiting
+-- What decides about entries that wait: the rows of their manifests, letters and groups.
+SELECT q.id, q.owner, q.status, q.train_state, q.gate, q.origin, q.train_name AS train, q.rank, q.scheduled_at,
+       q.manifest_id, q.manifest_group_id AS group_id, m.external_id AS manifest, m.is_enabled, m.disabled_reason,
+       m.orphaned_at, m.active_run_id, m.is_retried AND m.failure_count >= greatest(1, m.max_retries) AS is_parking,
+       g.name AS group_name, g.is_enabled AS is_group_enabled, g.disabled_reason AS group_disabled_reason, g.max_active_jobs,
+       (SELECT l.id FROM gandy.dead_letter l WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention') AS dead_letter_id,
+       CASE WHEN q.status = 'waiting' THEN (
+           SELECT o.id FROM gandy.work_queue o WHERE o.manifest_id = q.manifest_id AND o.status = 'queued') END AS queued_id
+FROM gandy.work_queue q
+LEFT JOIN gandy.manifest m ON m.id = q.manifest_id
+LEFT JOIN gandy.manifest_group g ON g.id = q.manifest_group_id
+WHERE q.id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR q.owner = %(owner)s)
+  AND (q.status IN ('queued', 'waiting') OR q.train_state = 'pending');
+
+-- name: count_active_of_groups
+-- The live runs of groups with a cap; reads only live runs.
+SELECT r.manifest_group_id AS id, count(*) AS active FROM gandy.work_queue r
+WHERE r.status = 'dispatched' AND r.manifest_group_id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR r.owner = %(owner)s)
+GROUP BY r.manifest_group_id;
+
+-- name: find_old_entries
+-- Entries that have waited for long: the next of each group with ready work, and those that their manifests hold.
+SELECT h.id FROM (
+    SELECT g.owner, (
+        SELECT q.id FROM gandy.work_queue q
+        WHERE q.owner = g.owner AND q.manifest_group_id = g.id AND q.status = 'queued' AND q.gate = 'open'
+        ORDER BY q.rank DESC, q.id LIMIT 1) AS id
+    FROM gandy.manifest_group g WHERE (%(owner)s::text IS NULL OR g.owner = %(owner)s) ORDER BY g.owner, g.name LIMIT %(searched)s) h
+JOIN gandy.work_queue e ON e.id = h.id
+WHERE e.scheduled_at <= gandy.now() - make_interval(secs => %(patience_seconds)s::float8)
+UNION ALL
+SELECT b.id FROM (
+    SELECT id, owner, gate, scheduled_at FROM gandy.work_queue
+    WHERE status = 'queued' AND manifest_id IS NOT NULL ORDER BY manifest_id LIMIT %(searched)s) b
+WHERE b.gate = 'manifest' AND b.scheduled_at <= gandy.now() - make_interval(secs => %(patience_seconds)s::float8) AND (%(owner)s::text IS NULL OR b.owner = %(owner)s)
+LIMIT %(limit)s;
