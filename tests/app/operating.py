@@ -11,7 +11,7 @@ from gandy.app.verbs.face import Verb
 from gandy.app.verbs.groups import GroupVerbs
 from gandy.app.verbs.manifests import ManifestVerbs
 from gandy.app.verbs.queue import QueueVerbs
-from gandy.app.verbs.reports import AuditVerbs
+from gandy.app.verbs.reports import AuditVerbs, UpcomingVerbs
 from gandy.app.verbs.runs import RunVerbs
 from tests.doors.neighbours import send
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from tests.doors.neighbours import Belongings
 
 NOUNS: Final[Mapping[str, type[Verbs[Any]]]] = {
-    kind.noun: kind for kind in (ManifestVerbs, GroupVerbs, RunVerbs, QueueVerbs, DeadLetterVerbs, AuditVerbs)
+    kind.noun: kind
+    for kind in (ManifestVerbs, GroupVerbs, RunVerbs, QueueVerbs, DeadLetterVerbs, AuditVerbs, UpcomingVerbs)
 }
 VERBS: Final[Mapping[str, Verb[..., Any]]] = {
     f"{noun}.{name}": verb
@@ -64,6 +65,7 @@ CALLS: Final[Mapping[str, Callable[[Belongings], Sequence[Given]]]] = {
     "queue.show": lambda found: [given(job) for job in found.jobs],
     "queue.explain": lambda found: [given(job) for job in found.jobs],
     "audit.list": lambda _: [given(), given(by="ada"), given(on="nightly", since=timedelta(days=1))],
+    "upcoming.list": lambda _: [given(), given(within=timedelta(hours=3), limit=1)],
     "queue.list": lambda _: [given(), given(status="all", train=send), given(gate="time", group="default")],
     "queue.preview_cancel": lambda _: [given(train="send"), given(status="queued", gate="time")],
     "dead_letters.list": lambda _: [given(), given(status="all", train=send), given(manifest="parked")],

@@ -68,6 +68,7 @@ PARAMETERS = {
     "max_active": "max_active_jobs",
     "enable": "enabled",
     "name": "name",
+    "for": "within",
 }
 _RANDOM = re.compile(r"(?<=\"external_id\": \")[0-9a-f-]{32,36}(?=\")")
 OF_A_TERMINAL = {"json", "yes"}
@@ -76,9 +77,9 @@ OF_A_PRINTED_LIST = {"all", "admin"}
 
 
 def commands_of(noun: str) -> Mapping[str, click.Command]:
-    group = main.get_command(click.Context(main), noun.replace("_", "-"))
-    assert isinstance(group, click.Group)
-    return group.commands
+    found = main.get_command(click.Context(main), noun.replace("_", "-"))
+    assert found is not None
+    return found.commands if isinstance(found, click.Group) else {"list": found}
 
 
 def parameters_of(verb: Verb[..., Any]) -> set[str]:

@@ -57,6 +57,9 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "lifecycle": LazyCommand("gandy.cli.lifecycle:lifecycle", "Keep the tables of any application bounded."),
     "migrate": LazyCommand("gandy.cli.setup:migrate", "Bring the schema of the database up to date."),
     "runs": LazyCommand("gandy.cli.runs:runs", "Show runs and their results."),
+    "upcoming": LazyCommand(
+        "gandy.cli.reports.upcoming:upcoming", "Show the next instants of all manifests in order."
+    ),
     "trains": LazyCommand("gandy.cli.groups:trains", "Show the trains of the application."),
 }
 

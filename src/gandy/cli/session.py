@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_READING: Final = frozenset({"explain", "health", "list", "logs", "preview", "show"})
+_READING: Final = frozenset({"explain", "health", "list", "logs", "preview", "show", "upcoming"})
 _MOST_NAMES: Final = 10_000
 
 

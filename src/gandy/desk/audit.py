@@ -18,6 +18,7 @@ from gandy.store.audit import WHOLE_TRAIL, find_answer, keep_answer, list_deeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Self
 
     from _typeshed import DataclassInstance
 
@@ -54,7 +55,7 @@ class Listed(tuple[T, ...]):  # noqa: SLOT001 a subclass of tuple cannot have sl
     is_cut: bool
 
     @classmethod
-    def of(cls, found: Search, convert: Callable[[Row], T]) -> Listed[T]:
+    def of(cls, found: Search, convert: Callable[[Row], T]) -> Self:
         """Convert each row."""
         listed = cls(map(convert, found.rows))
         listed.next = found.next

@@ -1,22 +1,25 @@
-"""Preview the next occurrences, by the same decisions."""
+"""Preview the next occurrences: of one manifest by the same decisions, of many by their timetables."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gandy.model.schedule import Recurring, SkipReason
+from gandy.rules.clocks import has_run
 from gandy.rules.deciding import decide
 from gandy.rules.exclusions import is_excluded
 from gandy.rules.recurring import guard_of, settle_letter
+from gandy.rules.timetable import InstantPlan, WithInstant, scheduled_at, series_between, timetable_of
 from gandy.rules.zones import wall_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Final
 
     from gandy.model.manifest import DispatchView, Occurrence, Skipped
+    from gandy.rules.timetable import Timetable
 
 
 MOST_PREVIEWED: Final = 1_000
@@ -51,6 +54,70 @@ def preview(view: DispatchView, now: datetime, count: int) -> list[Upcoming]:
             )
         )
     return upcoming
+
+
+class Coming(NamedTuple):
+    """The instants of a manifest within a span; excluded ones are left out."""
+
+    instants: tuple[datetime, ...]
+    is_cut: bool  #: there are more within the span
+
+
+NOTHING: Final = Coming((), is_cut=False)
+_MOMENT: Final = timedelta(microseconds=1)
+_AT_ONCE: Final = timedelta(days=1)
+
+
+def coming(view: DispatchView, now: datetime, *, until: datetime, most: int) -> Coming:
+    """List the instants from now on; a manifest that is held back is previewed as if it were not.
+
+    An instant that has passed without a verdict comes first: it is due now.
+    """
+    cursor = view.next_scheduled_run
+    if cursor is None:
+        return NOTHING
+    is_parked = view.has_awaiting_dead_letter or view.is_dead_lettered_now
+    is_due = cursor <= now and view.may_run and not is_parked
+    first = (cursor,) if is_due and not is_excluded(view.exclusions, cursor, view.timezone) else ()
+    if not isinstance(view.schedule, Recurring):
+        is_within = now < cursor <= until and not is_excluded(view.exclusions, cursor, view.timezone)
+        return Coming((cursor,), is_cut=False) if is_within else Coming(first, is_cut=False)
+    found = list(islice(_allowed(view, max(now, cursor - _MOMENT), until), most + 1))
+    return Coming((*first, *found)[:most], is_cut=len(first) + len(found) > most)
+
+
+def jittered(view: DispatchView, due_at: datetime) -> datetime:
+    """Return when an instant starts, with the manifest's jitter."""
+    if not isinstance(view.schedule, Recurring) or view.next_scheduled_run is None:
+        return scheduled_at(view.external_id, due_at, view.variance, next_due_at=None)
+    following = _timetable(view, view.schedule).next_after(due_at)
+    return scheduled_at(view.external_id, due_at, view.variance, next_due_at=following)
+
+
+def _allowed(view: DispatchView, after: datetime, until: datetime) -> Iterator[datetime]:
+    """Walk the instants that no exclusion removes; an excluded stretch is passed over at once."""
+    if not isinstance(view.schedule, Recurring):
+        return
+    timetable = _timetable(view, view.schedule)
+    plan = InstantPlan(timetable, view.exclusions, view.timezone)
+    at = timetable.next_after(after)
+    while at is not None and at <= until:
+        if is_excluded(view.exclusions, at, view.timezone):
+            end = min(until, at + _AT_ONCE)
+            allowed = [each.first for each in series_between(plan, at, end) if not each.is_excluded]
+            at = allowed[0] if allowed else timetable.next_after(end)
+            continue
+        if not has_run(view, at):
+            yield at
+        at = timetable.next_after(at)
+
+
+def _timetable(view: DispatchView, schedule: Recurring) -> Timetable:
+    cursor = view.next_scheduled_run
+    if cursor is None:
+        raise AssertionError("only a manifest with a next instant has a timetable")
+    timetable = timetable_of(schedule, cursor)
+    return WithInstant(timetable, cursor) if view.is_next_set else timetable
 
 
 def _decided(view: DispatchView, now: datetime) -> Iterator[tuple[datetime, Occurrence | None]]:

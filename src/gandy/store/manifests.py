@@ -87,30 +87,30 @@ def load_due(
     if not any(looks.values()):
         return DueManifests((), {}, due)
     if sum(looks.values()) >= due:
-        return _due((yield statement("load_all_due")))
+        return views_of((yield statement("load_all_due")))
     rows = yield statement("load_shares", shares=json.dumps(dict(looks)), free_first=free_first)
-    return _due(rows, left_over=due - len(rows))
+    return views_of(rows, left_over=due - len(rows))
 
 
 def load_views(ids: Iterable[int]) -> Operation[DueManifests]:
     """Read manifests again, due for a look or not."""
     wanted = sorted(set(ids))
-    return _due((yield statement("load_views", ids=wanted)) if wanted else [])
+    return views_of((yield statement("load_views", ids=wanted)) if wanted else [])
 
 
 def load_view_of(manifest_id: int, owner: str) -> Operation[DueManifests]:
     """Read one manifest of an owner, due for a look or not."""
-    return _due((yield statement("load_view_of", id=manifest_id, owner=owner)))
+    return views_of((yield statement("load_view_of", id=manifest_id, owner=owner)))
 
 
 def load_page(after_id: int, limit: int) -> Operation[DueManifests]:
     """Load the next manifests of the repair pass over all of them."""
-    return _due((yield statement("load_page", after_id=after_id, limit=limit)))
+    return views_of((yield statement("load_page", after_id=after_id, limit=limit)))
 
 
 def load_far(limit: int, **place: object) -> Operation[tuple[DispatchView, ...]]:
     """Load the next manifests that need no look for a while, the furthest first."""
-    return _due((yield statement("load_far_cursors", limit=limit, **place))).views
+    return views_of((yield statement("load_far_cursors", limit=limit, **place))).views
 
 
 def next_look() -> Operation[float | None]:
@@ -240,7 +240,8 @@ def _skip_reason(view: DispatchView, decision: Decision) -> str | None:
     return None if occurrence is not None or view.last_skip is None else view.last_skip.value
 
 
-def _due(rows: Rows, *, left_over: int = 0) -> DueManifests:
+def views_of(rows: Rows, *, left_over: int = 0) -> DueManifests:
+    """Read rows of the view of manifests; one that cannot be read hides no other."""
     views: list[DispatchView] = []
     unreadable: dict[int, str] = {}
     for row in rows:

@@ -27,7 +27,7 @@ from gandy.web import (
 from gandy.web.access.gate import Gate, Late
 from gandy.web.hardening import Assets, Hardening
 from gandy.web.rendering import Rendering
-from gandy.web.reports import audit
+from gandy.web.reports import audit, upcoming
 from gandy.web.turns import RequestLimiter, TurnLimits
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ ROUTERS: Final[Sequence[Routes]] = (
     workers.train_router,
     workers.router,
     audit.router,
+    upcoming.router,
     tables.router,
     probes.openapi_router,
     probes.router,
@@ -64,6 +65,7 @@ PAGES: Final[Sequence[Routes]] = (
     dead_letters.pages,
     workers.pages,
     audit.pages,
+    upcoming.pages,
     tables.pages,
 )
 

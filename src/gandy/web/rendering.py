@@ -47,6 +47,7 @@ MENU: Final = (
     MenuEntry("/runs", "Runs", "r"),
     MenuEntry("/queue", "Queue", "q"),
     MenuEntry("/dead-letters", "Dead letters", "d"),
+    MenuEntry("/upcoming", "Upcoming", "n"),
     MenuEntry("/workers", "Workers", "w"),
     MenuEntry("/trains", "Trains", "t"),
     MenuEntry("/tables", "Tables", "b"),

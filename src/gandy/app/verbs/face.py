@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gandy.app.verbs.groups import GroupVerbs
     from gandy.app.verbs.manifests import ManifestVerbs
     from gandy.app.verbs.queue import QueueVerbs
-    from gandy.app.verbs.reports import AuditVerbs
+    from gandy.app.verbs.reports import AuditVerbs, UpcomingVerbs
     from gandy.app.verbs.runs import RunVerbs
     from gandy.context import Context
     from gandy.model.owners import Operator
@@ -164,3 +164,10 @@ class Operating(ABC, Generic[Face]):
         from gandy.app.verbs.reports import AuditVerbs  # noqa: PLC0415 - the same
 
         return AuditVerbs(self._access())
+
+    @property
+    def upcoming(self) -> UpcomingVerbs[Face]:
+        """Show what comes next: `await app.upcoming.list(within=timedelta(hours=1))`."""
+        from gandy.app.verbs.reports import UpcomingVerbs  # noqa: PLC0415 - the same
+
+        return UpcomingVerbs(self._access())

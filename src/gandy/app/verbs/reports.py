@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from gandy.app.verbs.face import Face, Verb, Verbs
 from gandy.desk.audit import read_trail
+from gandy.desk.upcoming import DEFAULT_SPAN, UpcomingFilter, list_upcoming
 from gandy.store.audit import DeedFilter
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
     from gandy.desk.audit import AuditEntry, Listed
+    from gandy.desk.upcoming import Upcoming
 
 
 class AuditVerbs(Verbs[Face]):
@@ -32,3 +34,17 @@ class AuditVerbs(Verbs[Face]):
         """List changes by operators, the newest first; `on` takes an id of whatever was changed."""
         wanted = DeedFilter(by=by, on=on, since=since, before=before, limit=limit)
         return await read_trail(self._context.database, self._context.owners, wanted)
+
+
+class UpcomingVerbs(Verbs[Face]):
+    """The verb of `gandy upcoming`."""
+
+    noun = "upcoming"
+
+    @Verb
+    async def list(
+        self, *, within: timedelta = DEFAULT_SPAN, after: str | None = None, limit: int = 50
+    ) -> Upcoming:
+        """List the next instants of all manifests in order, and what will hold them back."""
+        wanted = UpcomingFilter(within=within, after=after, limit=limit)
+        return await list_upcoming(self._context.database, self._context.owners, wanted)

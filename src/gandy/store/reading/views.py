@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Final
 from gandy.errors import ManifestNotFoundError, OneOwnerNeededError
 from gandy.model.owners import OneOwner
 from gandy.store.clocks import is_misplaced
-from gandy.store.manifests import load_view_of
+from gandy.store.manifests import load_view_of, views_of
 from gandy.store.owners import named_owners, owner_of_manifest
 from gandy.store.reading.listings import SEARCHED, Search, search
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
     from gandy.model.manifest import DispatchView
     from gandy.model.owners import Owners
     from gandy.store.statements import Operation, Row, Rows
@@ -86,6 +89,31 @@ def _walk(wanted: ManifestFilter) -> str:
     if wanted.is_enabled is False:
         return "search_disabled_manifests"
     return "search_manifests" if wanted.train is None else "search_manifests_of_train"
+
+
+@dataclass(frozen=True, slots=True)
+class NextPlace:
+    """A place in the order of next instants."""
+
+    at: datetime
+    manifest_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NextManifests:
+    """Manifests in the order of their next instants; `problems` are those of unreadable schedules."""
+
+    views: tuple[DispatchView, ...]
+    rows: Rows
+    problems: Mapping[int, str]
+
+
+def load_upcoming(owner: str, after: NextPlace, *, until: datetime, limit: int) -> Operation[NextManifests]:
+    """Read the manifests whose next instant comes after a place."""
+    place = {"after_at": after.at, "after_id": after.manifest_id}
+    rows = yield statement("load_upcoming", owner=owner, until=until, limit=limit, **place)
+    found = views_of(rows)
+    return NextManifests(found.views, rows, found.unreadable)
 
 
 def list_members(owner: str, group: str, *, limit: int) -> Operation[Rows]:
