@@ -164,7 +164,11 @@ def work_off(walk: Walk) -> None:
     assert walk.json("runs", "cancel", str(again))["cancelled"] == [again]
     later = walk.json("queue", "enqueue", "send", "--input", "1", "--delay", "1h")["id"]
     assert later in {entry["id"] for entry in walk.json("queue", "list")}
+    assert walk.json("queue", "show", str(later))["waits_for"] == "time"
+    assert walk.json("queue", "explain", str(later))["conditions"]
+    assert walk.json("runs", "show", str(later))["input"] == 1
     assert walk.json("queue", "cancel", str(later))["cancelled"] == [later]
+    assert "cancel run" in {deed["action"] for deed in walk.json("audit", "list", "--on", str(later))}
     first, second = (letter["id"] for letter in walk.json("dead-letters", "list"))
     assert walk.json("dead-letters", "show", str(first))["status"] == "awaiting_intervention"
     assert walk.json("dead-letters", "requeue", str(first), "--input", "1")["requeued"]
@@ -176,6 +180,7 @@ def operate_manifests(walk: Walk) -> None:
         made = walk.json("manifests", "add", external_id, "send", "--every", "1h", "--input", "2")
         assert made["origin"] == "runtime"
     assert len(walk.json("manifests", "list")) == 3
+    assert {"made-here", "made-too"} <= {each["external_id"] for each in walk.json("upcoming", "--for", "2h")}
     walk("manifests", "delete", "made-here", "--yes")
     walk("manifests", "remove", "made-too", "--yes")
     assert walk.json("manifests", "set", "nightly", "--priority", "7", "--exclude", '[{"days": ["sun"]}]')

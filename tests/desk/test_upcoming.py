@@ -17,7 +17,7 @@ from gandy.model.schedule import Cron, Interval, Once
 from tests.support.world import OWNER, OWNERS, START, manifest
 
 if TYPE_CHECKING:
-    from gandy.desk.upcoming import Upcoming
+    from gandy.desk.upcoming import ComingManifests
     from tests.support.world import World
 
 ADA = Operator("ada", "cli")
@@ -28,7 +28,7 @@ def at(hour: int, minute: int = 0, *, day: int = 5) -> datetime:
     return datetime(2026, 1, day, hour, minute, tzinfo=UTC)
 
 
-async def ask(world: World, **options: Any) -> Upcoming:  # noqa: ANN401 any field of it
+async def ask(world: World, **options: Any) -> ComingManifests:  # noqa: ANN401 any field of it
     wanted = UpcomingFilter(**options)
     return await list_upcoming(world.database, OWNERS, wanted)
 

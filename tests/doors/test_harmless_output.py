@@ -37,7 +37,7 @@ PARTS: Final = (
 )
 HOSTILE: Final = f"planted{''.join(PARTS)}"
 BOLD: Final = re.compile(r"\x1b\[[01]m")
-LOOKING: Final = frozenset({"list", "show", "explain", "logs", "preview", "graph"})
+LOOKING: Final = frozenset({"list", "show", "explain", "logs", "preview", "graph", "upcoming"})
 #: What finds a row, or is a word that the code knows: a row is not found without it.
 KEYS: Final = frozenset({"external_id", "owner", "id", "worker_id", "timezone"})
 
@@ -104,7 +104,7 @@ def known_ids(url: str) -> dict[str, Sequence[object]]:
     runs = rows(url, "SELECT id FROM metadata WHERE owner = ? AND stack_trace IS NOT NULL", NEIGHBOUR)
     return {
         "run_id": [row["id"] for row in runs][:2],
-        "entry_id": [row["id"] for row in runs][:1],
+        "entry_id": [row["id"] for row in rows(url, "SELECT id FROM work_queue WHERE owner = ?", NEIGHBOUR)],
         "letter_id": [row["id"] for row in rows(url, "SELECT id FROM dead_letter")][:2],
         "external_id": ["nightly", "paused"],
         "name": [row["name"] for row in rows(url, "SELECT name FROM manifest_group ORDER BY name DESC")][:2],

@@ -116,6 +116,7 @@ def ids_of(found: Belongings) -> dict[str, Sequence[object]]:
     return {
         "run_id": found.jobs,
         "run_ids": found.jobs,
+        "entry_id": found.jobs,
         "entry_ids": found.jobs,
         "letter_id": found.letters,
         "letter_ids": found.letters,

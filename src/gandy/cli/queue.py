@@ -15,6 +15,7 @@ from gandy.cli.output import (
     emit_cancelled,
     emit_record,
     emit_rows,
+    human,
     print_text,
     say,
     tell_progress,
@@ -119,8 +120,10 @@ def explain(call: Call, entry_id: int, *, as_json: bool) -> None:
     if found.conditions:
         print_text()
         emit_rows(found.conditions, ("holds", "condition", "why"), as_json=False)
+    if found.what_to_do:
+        print_text()
     for advice in found.what_to_do:
-        print_text(f"\nWhat to do: {advice}", ends_line=True)
+        print_text(f"What to do: {human(advice)}")
 
 
 @queue.command(epilog=example("""gandy queue enqueue send_invoice --input '{"number": 7}' --delay 10m"""))

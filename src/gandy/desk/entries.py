@@ -57,6 +57,7 @@ class EntryDetail:
     id: int
     train: str
     status: str
+    state: str  #: the status; of a dispatched entry, the state of its run
     waits_for: str | None
     why: str | None
     what_to_do: str | None

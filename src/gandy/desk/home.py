@@ -69,7 +69,7 @@ class Throughput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class HeldEntries:
     """Entries that one cause holds back, and the page that shows it."""
 
     said: str
@@ -87,7 +87,7 @@ class Overview:
     ready: Count
     later: Count
     held: Count  #: all that do not wait for their time
-    held_by: tuple[Held, ...]
+    held_by: tuple[HeldEntries, ...]
     unknown: Count
     turns: Count  #: waiting entries, each behind another of its manifest
     awaiting_letters: Count
@@ -200,7 +200,7 @@ class Home:
         return Throughput(minutes=minutes, is_cut=is_cut, since=since)
 
 
-def _held(waiting: Mapping[str, Count]) -> Iterator[Held]:
+def _held(waiting: Mapping[str, Count]) -> Iterator[HeldEntries]:
     causes = (
         ("manifest", "their manifest runs or is switched off", "/queue?gate=manifest"),
         ("turn", "another entry of their manifest comes first", "/queue?status=waiting"),
@@ -208,12 +208,12 @@ def _held(waiting: Mapping[str, Count]) -> Iterator[Held]:
     )
     for gate, said, place in causes:
         if waiting[gate].value:
-            yield Held(said=said, count=waiting[gate], place=place)
+            yield HeldEntries(said=said, count=waiting[gate], place=place)
 
 
-def _held_group(row: Row) -> Held:
+def _held_group(row: Row) -> HeldEntries:
     full = f"group {row.name} is full: {row.active} of {row.max_active_jobs} runs"
-    return Held(
+    return HeldEntries(
         said=full if row.is_enabled else f"group {row.name} is switched off",
         count=Count(value=row.entries, is_at_least=row.entries >= waits.COUNTED_IN_GROUPS),
         place=f"/groups/{quote(row.name, safe='')}",

@@ -68,7 +68,7 @@ class UpcomingManifest:
     owner: str
 
 
-class Upcoming(Listed[UpcomingManifest]):
+class ComingManifests(Listed[UpcomingManifest]):
     """A page of manifests, and the span that it covers."""
 
     now: datetime
@@ -86,7 +86,7 @@ class _Placed(NamedTuple):
     problem: str | None
 
 
-async def list_upcoming(database: Database, owners: Owners, wanted: UpcomingFilter) -> Upcoming:
+async def list_upcoming(database: Database, owners: Owners, wanted: UpcomingFilter) -> ComingManifests:
     """List manifests in the order of their next instants; for all owners, their first ones."""
     after = None if wanted.after is None else _place_of(wanted.after)
     if after is not None and not isinstance(owners, OneOwner):
@@ -94,7 +94,7 @@ async def list_upcoming(database: Database, owners: Owners, wanted: UpcomingFilt
     return await database.read(_list(owners, wanted, after))
 
 
-def _list(owners: Owners, wanted: UpcomingFilter, after: NextPlace | None) -> Operation[Upcoming]:
+def _list(owners: Owners, wanted: UpcomingFilter, after: NextPlace | None) -> Operation[ComingManifests]:
     now = yield from read_now()
     until = now + min(wanted.within, LAST_INSTANT - now)
     placed: list[_Placed] = []
@@ -113,7 +113,7 @@ def _list(owners: Owners, wanted: UpcomingFilter, after: NextPlace | None) -> Op
     rows = [_shown(*pair) for pair in pairs if pair[1].instants or pair[0].problem is not None]
     is_more = len(ordered) > wanted.limit
     place = _text(page[-1]) if is_more and isinstance(owners, OneOwner) else None
-    found = Upcoming.of(Search(rows, place, is_cut=is_more and place is None), lambda row: row)
+    found = ComingManifests.of(Search(rows, place, is_cut=is_more and place is None), lambda row: row)
     found.now, found.until, found.is_passed_cut = now, until, is_passed_cut
     return found
 

@@ -216,6 +216,8 @@ def _workers(entry: WaitingEntry, around: Surroundings) -> Iterator[Condition]:
         fine=count,
         advice="start one: gandy up, or gandy work",
     )
+    if not able:
+        return
     known = [each for each in able if entry.train in each.trains]
     yield _is(
         "a worker has its train",

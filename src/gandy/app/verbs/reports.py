@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from gandy.desk.audit import AuditEntry, Listed
-    from gandy.desk.upcoming import Upcoming
+    from gandy.desk.upcoming import ComingManifests
 
 
 class AuditVerbs(Verbs[Face]):
@@ -44,7 +44,7 @@ class UpcomingVerbs(Verbs[Face]):
     @Verb
     async def list(
         self, *, within: timedelta = DEFAULT_SPAN, after: str | None = None, limit: int = 50
-    ) -> Upcoming:
+    ) -> ComingManifests:
         """List the next instants of all manifests in order, and what will hold them back."""
         wanted = UpcomingFilter(within=within, after=after, limit=limit)
         return await list_upcoming(self._context.database, self._context.owners, wanted)

@@ -17,7 +17,7 @@ from gandy.desk.upcoming import DEFAULT_SPAN, MOST_PASSED, UpcomingFilter, Upcom
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from gandy.desk.upcoming import Upcoming
+    from gandy.desk.upcoming import ComingManifests
 
 _COLUMNS = ("due_at", "external_id", "train", "group", "more", "held_by", "why")
 
@@ -45,7 +45,7 @@ def upcoming(call: Call, *, within: timedelta, after: str | None, limit: int | N
     notes: set[str] = set()
 
     async def read(session: CommandSession) -> PrintedRows[UpcomingManifest]:
-        async def page(start: str | None, length: int) -> Upcoming:
+        async def page(start: str | None, length: int) -> ComingManifests:
             found = await list_upcoming(
                 session.database, session.owners, replace(wanted, after=start, limit=length)
             )

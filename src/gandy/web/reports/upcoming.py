@@ -10,7 +10,7 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from gandy.desk.upcoming import DEFAULT_SPAN, Upcoming, UpcomingFilter, UpcomingManifest, list_upcoming
+from gandy.desk.upcoming import DEFAULT_SPAN, ComingManifests, UpcomingFilter, UpcomingManifest, list_upcoming
 from gandy.web.access.routes import Routes
 from gandy.web.bodies import LARGEST_PAGE, Page, Taken, Word, found_page, shape_of
 from gandy.web.dependencies import CurrentContext
@@ -67,7 +67,7 @@ class UpcomingPageQuery(PageQuery):
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class ManifestLane:
     """One manifest on the time line: its marks, in percent of the span."""
 
     manifest: UpcomingManifest
@@ -86,7 +86,7 @@ async def show_upcoming_page(
     return here.page(
         "upcoming.html",
         found=found,
-        lanes=[Lane(each, _marks(each, found)) for each in found],
+        lanes=[ManifestLane(each, _marks(each, found)) for each in found],
         ticks=_ticks(found),
         chosen=chosen,
         spans=_SPANS if chosen in _SPANS else {**_SPANS, chosen: f"the next {chosen} s"},
@@ -95,16 +95,16 @@ async def show_upcoming_page(
     )
 
 
-def _marks(each: UpcomingManifest, found: Upcoming) -> tuple[float, ...]:
+def _marks(each: UpcomingManifest, found: ComingManifests) -> tuple[float, ...]:
     return tuple(_percent(instant, found) for instant in each.instants)
 
 
-def _percent(instant: datetime, found: Upcoming) -> float:
+def _percent(instant: datetime, found: ComingManifests) -> float:
     share = (instant - found.now) / (found.until - found.now)
     return round(100 * min(max(share, 0.0), 1.0), 2)
 
 
-def _ticks(found: Upcoming) -> list[tuple[float, str]]:
+def _ticks(found: ComingManifests) -> list[tuple[float, str]]:
     """Return the places and labels of the time line's axis: its quarters."""
     span = found.until - found.now
     form = "%H:%M" if span <= DEFAULT_SPAN else "%d %b"

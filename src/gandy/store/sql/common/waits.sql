@@ -13,7 +13,7 @@ SELECT (SELECT count(*) FROM (
 -- name: load_entry
 -- One entry of the queue with its input and policy.
 SELECT q.id, q.owner, q.train_name AS train, q.input, m.external_id AS manifest, g.name AS group_name, q.priority, q.status,
-       q.gate, q.reason, q.error, q.origin, q.due_at, q.due_until, q.occurrences, q.attempt, q.scheduled_at, q.created_at,
+       coalesce(q.train_state, q.status) AS state, q.gate, q.reason, q.error, q.origin, q.due_at, q.due_until, q.occurrences, q.attempt, q.scheduled_at, q.created_at,
        q.dispatched_at, q.settled_at, q.dead_letter_id, q.max_retries, q.is_retried, q.retry_delay_seconds,
        q.timeout_seconds, q.failures, q.losses, q.retry_of, q.parent_id
 FROM gandy.work_queue q
