@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.desk import doctor, home
+from gandy.desk.dead_letters import DeadLetterDesk
 from gandy.desk.groups import GroupChanges, GroupDesk
 from gandy.desk.jobs import read_story
 from gandy.desk.manifests import ManifestDesk
@@ -257,3 +258,18 @@ async def test_the_doctor_names_what_has_waited_for_long(world: World) -> None:
     assert await found() == []
     world.advance(minutes=59)
     assert await found() == ["an entry of train Sell has waited 59m: group mail is switched off by ada"]
+
+
+async def test_a_requeued_letter_goes_on_in_the_story_of_its_job(world: World) -> None:
+    await register(world)
+    (first,) = (await queue(world, max_retries=1)).ids
+    await world.fail()
+    letters = [row["id"] for row in world.rows("SELECT id FROM dead_letter")]
+    (requeued,) = (await DeadLetterDesk(world.database, ADA, owners=OWNERS).requeue(letters)).requeued
+
+    async def ids(job: int) -> list[int]:
+        return [each.id for each in (await read_story(world.database, job, OWNERS)).attempts]
+
+    assert await ids(first) == await ids(requeued.entry_id) == [first, requeued.entry_id]
+    await world.succeed()
+    assert await ids(first) == await ids(requeued.entry_id) == [first, requeued.entry_id]

@@ -38,6 +38,8 @@ NEEDED: Final[Mapping[str, Mapping[str, Any]]] = {
     "dead_letters.requeue": {"all": True},
     "dead_letters.acknowledge": {"all": True},
 }
+#: How an option is named by its refusal, where that is not the option and a blank.
+NAMED: Final = {"next": "next", "all": "all="}
 #: Any value of the train's type is an input, and the rest have tests of their own.
 LEFT_OUT: Final = {"self", "input", "options"}
 
@@ -75,8 +77,6 @@ async def test_every_parameter_of_every_verb_is_refused_by_name_or_accepted(sqli
                 ) -> None:
                     await call(app, name, {**base, option: value})
 
-                await judge.wait(
-                    f"{option} ".replace("next ", "next").replace("all ", "all="), hostile, given
-                )
+                await judge.wait(NAMED.get(option, f"{option} "), hostile, given)
         judge.close()
         await still_works(app)

@@ -55,13 +55,18 @@ async def ask_for_everything(
 ) -> dict[str, tuple[str, Step]]:
     """Read every address, and remember each different statement with the first that needed it."""
     asked: dict[str, tuple[str, Step]] = {}
+    entries = (await client.get("/api/v1/queue?status=undispatched")).json()["items"]
     letters = (await client.get("/api/v1/dead-letters?train=read_feed&status=awaiting_intervention")).json()[
         "items"
     ]
     runs = (await client.get("/api/v1/runs?train=log_in")).json()["items"]
     assert letters
     assert runs, "what is rare and old is found all the same"
-    for address in addresses(run_id=[run["id"] for run in runs], letter_id=[letters[0]["id"]]):
+    for address in addresses(
+        run_id=[run["id"] for run in runs],
+        entry_id=[entries[0]["id"]],
+        letter_id=[letters[0]["id"]],
+    ):
         statements.clear()
         answer = await client.get(address)
         assert answer.status_code == 200, (address, answer.text[:200])

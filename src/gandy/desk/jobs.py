@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta  # noqa: TC003 the web interface reads annotations at run time
 from typing import TYPE_CHECKING, Final
 
-from gandy.desk.audit import AuditEntry, Listed, audit_entry, shown
+from gandy.desk.audit import AuditEntry, Listed, audit_entry, read_trail, shown
 from gandy.desk.dead_letters import LetterSummary
 from gandy.store.audit import DeedFilter, list_deeds
 from gandy.store.reading.listings import list_letters_of_runs
@@ -47,15 +47,23 @@ async def read_story(database: Database, job_id: int, owners: Owners) -> JobStor
     return await database.read(_story(job_id, owners))
 
 
+async def read_deeds(database: Database, on: str, owners: Owners) -> Listed[AuditEntry]:
+    """Read the latest changes of one manifest or letter, or of a job by its id."""
+    return await read_trail(database, owners, _latest(on))
+
+
+def _latest(on: str) -> DeedFilter:
+    return DeedFilter(on=on, limit=_DEEDS, is_exact=True)
+
+
 def _story(job_id: int, owners: Owners) -> Operation[JobStory]:
     rows = yield from list_attempts(job_id, owners)
     own = [row.dead_letter_id for row in rows if row.dead_letter_id is not None]
     letters = yield from list_letters_of_runs([row.id for row in rows], own, owners)
-    wanted = DeedFilter(on=str(job_id), limit=_DEEDS, is_exact=True)
     return JobStory(
         attempts=tuple(_attempt(row) for row in rows),
         letters=tuple(shown(LetterSummary, row) for row in letters),
-        deeds=Listed.of((yield from list_deeds(owners, wanted)), audit_entry),
+        deeds=Listed.of((yield from list_deeds(owners, _latest(str(job_id)))), audit_entry),
     )
 
 

@@ -10,7 +10,9 @@ from starlette.responses import Response
 
 from gandy.context import Context
 from gandy.desk.dead_letters import DeadLetterDesk, LetterDetail, LetterSummary
+from gandy.desk.jobs import read_deeds, read_story
 from gandy.errors import DeadLetterNotFoundError, ResolutionNoteMissingError
+from gandy.store.audit import letter_subject
 from gandy.store.letters import AcknowledgeResult, Requeued, RequeueResult
 from gandy.store.reading.listings import LetterFilter, LetterStatus
 from gandy.web.access.routes import Routes
@@ -231,7 +233,13 @@ async def show_letter_page(
     letter = await desk_of(context, operator).show(letter_id)
     is_known = letter.train in context.registry
     form = form_for(context.registry.get(letter.train), letter.input) if is_known else None
-    return here.page("dead_letter.html", letter=letter, form=form)
+    return here.page(
+        "dead_letter.html",
+        letter=letter,
+        form=form,
+        story=await read_story(context.database, letter.run_id, context.owners),
+        deeds=await read_deeds(context.database, letter_subject(letter_id), context.owners),
+    )
 
 
 @pages.changes("/preview")

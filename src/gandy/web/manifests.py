@@ -13,6 +13,7 @@ from starlette.responses import Response
 from gandy.context import Context
 from gandy.desk.cancelling import CancelDesk
 from gandy.desk.explain import Explanation, explain_manifest
+from gandy.desk.jobs import read_deeds
 from gandy.desk.manifests import ManifestDesk, ManifestDetail, ManifestSummary
 from gandy.desk.runs import RunInsights
 from gandy.desk.schedules import PreviewedInstant, preview_manifest
@@ -286,6 +287,7 @@ async def show_manifest_page(
         manifest=manifest,
         why=await explain_manifest(context.database, external_id, context.owners),
         upcoming=await _upcoming(context, external_id),
+        deeds=await read_deeds(context.database, external_id, context.owners),
         runs=await RunInsights(context.database, context.owners, context.registry).list(wanted),
         base=here.link(f"/manifests/{quote(external_id)}"),
     )

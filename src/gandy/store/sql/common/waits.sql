@@ -37,21 +37,29 @@ SELECT h.name, h.is_enabled, h.max_active_jobs, h.active, h.entries FROM (
 WHERE h.entries > 0 AND (NOT h.is_enabled OR h.active >= h.max_active_jobs);
 
 -- name: list_attempts
--- The attempts of one job, before and after a run or an entry, in their order.
+-- The attempts of one job, before and after a run or an entry, in their order; a dead letter that is requeued goes on.
 WITH RECURSIVE
 earlier(id, place) AS (
     SELECT :id::bigint, 0
     UNION ALL
-    SELECT coalesce((SELECT h.retry_of FROM gandy.history h WHERE h.id = e.id),
-                    (SELECT q.retry_of FROM gandy.work_queue q WHERE q.id = e.id)), e.place - 1
+    SELECT coalesce(
+               (SELECT coalesce(h.retry_of, (SELECT l.metadata_id FROM gandy.dead_letter l WHERE l.id = h.dead_letter_id))
+                FROM gandy.history h WHERE h.id = e.id),
+               (SELECT coalesce(q.retry_of, (SELECT l.metadata_id FROM gandy.dead_letter l WHERE l.id = q.dead_letter_id))
+                FROM gandy.work_queue q WHERE q.id = e.id)), e.place - 1
     FROM earlier e WHERE e.id IS NOT NULL AND e.place > 0 - :most
 ),
 later(id, place) AS (
     SELECT :id::bigint, 0
     UNION ALL
-    SELECT coalesce((SELECT min(h.id) FROM gandy.history h WHERE h.retry_of = l.id),
-                    (SELECT min(q.id) FROM gandy.work_queue q WHERE q.retry_of = l.id)), l.place + 1
-    FROM later l WHERE l.id IS NOT NULL AND l.place < :most
+    SELECT coalesce(
+               (SELECT min(h.id) FROM gandy.history h WHERE h.retry_of = e.id),
+               (SELECT min(q.id) FROM gandy.work_queue q WHERE q.retry_of = e.id),
+               (SELECT max(l.retry_metadata_id) FROM gandy.dead_letter l WHERE l.metadata_id = e.id),
+               (SELECT min(q.id) FROM gandy.work_queue q
+                WHERE q.status IN ('queued', 'waiting')
+                  AND q.dead_letter_id = (SELECT max(l.id) FROM gandy.dead_letter l WHERE l.metadata_id = e.id))), e.place + 1
+    FROM later e WHERE e.id IS NOT NULL AND e.place < :most
 ),
 found(id, place) AS (
     SELECT id, place FROM earlier WHERE id IS NOT NULL UNION SELECT id, place FROM later WHERE id IS NOT NULL)
