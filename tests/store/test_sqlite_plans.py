@@ -88,6 +88,15 @@ HOT = [
     "resolve_letters",
     "queue_rerun",
     "start_run",
+    "load_waiting",
+    "count_active_of_groups",
+    "count_ahead",
+    "count_held_in_groups",
+    "load_entry",
+    "list_attempts",
+    "list_letters_of_runs",
+    "find_switchers",
+    "load_upcoming",
 ]
 GROWING = re.compile(
     r"^SCAN (?:work_queue|history|metadata|manifest|log|unique_key|dead_letter|[qrmwkd])\b(?! USING)"
@@ -113,6 +122,25 @@ def test_a_hot_statement_searches_an_index(connection: sqlite3.Connection, name:
 
     assert steps
     assert [step for step in steps if GROWING.search(step)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("search_deeds_of_owner", "ix_audit_owner (owner"),
+        ("search_deeds_by", "ix_audit_actor ((owner,actor)"),
+        ("search_deeds_on", "PRIMARY KEY (owner=? AND subject=? AND audit_id<?)"),
+        ("gather_deeds", "ix_audit_at (at>?)"),
+        ("load_upcoming", "ix_manifest_next_run (owner=? AND next_scheduled_run"),
+    ],
+)
+def test_what_operators_ask_is_walked_by_its_own_index(
+    connection: sqlite3.Connection, name: str, index: str
+) -> None:
+    (part,) = statement_parts(name)
+    steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {part}", _values(part))]
+
+    assert any(index in step for step in steps), steps
 
 
 def _values(part: str) -> dict[str, object]:

@@ -35,6 +35,8 @@ FILTERS: dict[str, Sequence[object]] = {
     "limit": (500,),
     "count": (200,),
 }
+#: The same where a name means something else: a place in the order of instants.
+OF_INSTANTS: Sequence[object] = ("2026-01-05T12:00:00+00:00,7", "2999-01-05T12:00:00+00:00,7")
 PLACES: dict[str, Sequence[object]] = {
     "external_id": ("nightly", "bulk-000001", "bulk-000002"),
     "name": ("etl", "default"),
@@ -49,7 +51,7 @@ def addresses(**known: Sequence[object]) -> list[str]:
         for route in routes()
         if isinstance(route, GuardedRoute) and route.access is Access.READS
         for place in _places(route.path, {**PLACES, **known})
-        for address in _asked(place, dict(_parameters(route)))
+        for address in _asked(place, _filters(route))
     ]
     return list(dict.fromkeys(found))
 
@@ -72,6 +74,11 @@ def _asked(place: str, filters: Mapping[str, Sequence[object]]) -> Iterator[str]
             yield f"{place}?{urlencode({name: value})}"
     for first, second in combinations(filters, 2):
         yield f"{place}?{urlencode({first: filters[first][-1], second: filters[second][-1]})}"
+
+
+def _filters(route: GuardedRoute) -> dict[str, Sequence[object]]:
+    found = dict(_parameters(route))
+    return {**found, "after": OF_INSTANTS} if route.path.endswith("/upcoming") else found
 
 
 def _parameters(route: GuardedRoute) -> Iterator[tuple[str, Sequence[object]]]:

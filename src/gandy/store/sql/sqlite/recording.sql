@@ -16,12 +16,12 @@ ON CONFLICT DO NOTHING;
 
 -- name: find_switchers
 -- Who switched off manifests and groups: the latest deed that enabled or disabled each, if it disabled.
-SELECT d.kind, d.name, d.actor FROM (
+SELECT latest.kind, latest.name, latest.actor FROM (
     SELECT :kind AS kind, :name AS name, n.actor, n.action, n.enabled FROM (
         SELECT a.id, a.actor, a.action, json_extract(a.detail, '$.is_enabled') AS enabled
         FROM audit_subject s JOIN audit a ON a.id = s.audit_id
         WHERE s.owner = :owner AND s.subject = :name ORDER BY s.audit_id DESC LIMIT 100) n
     WHERE :kind = 'manifest' AND n.action IN ('disable manifest', 'enable manifest', 'reset manifest')
        OR :kind = 'group' AND (n.action = 'reset group' OR n.action = 'set group' AND n.enabled IS NOT NULL)
-    ORDER BY n.id DESC LIMIT 1) d
-WHERE d.action = 'disable manifest' OR d.action = 'set group' AND d.enabled = 0;
+    ORDER BY n.id DESC LIMIT 1) latest
+WHERE latest.action = 'disable manifest' OR latest.action = 'set group' AND latest.enabled = 0;
