@@ -123,7 +123,7 @@ class Reader:
             assert rest.startswith("install ")
         elif command.line.endswith(" &"):
             self._serve(command.line.removesuffix(" &"))
-        elif " up" in command.line and word == "gandy":
+        elif " up " in f"{command.line} " and word == "gandy":
             with ExitStack() as stack:
                 self._serve(command.line, stack)
         else:
