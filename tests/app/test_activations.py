@@ -24,7 +24,7 @@ from tests.app.sleepers import DOORS, Plan, Table, app, extract, load, ran
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from gandy.desk.queue import EntrySummary
+    from gandy.desk.entries import EntrySummary
     from gandy.desk.runs import RunDetail
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -167,6 +167,7 @@ def an_overview(runs: tuple[LiveRun, ...], *, running: int, concerns: tuple[Conc
         ready=nothing,
         later=nothing,
         held=nothing,
+        held_by=(),
         unknown=nothing,
         turns=nothing,
         awaiting_letters=nothing,

@@ -150,9 +150,9 @@ def entry_summary(row: Row, wait: Wait | None, now: datetime) -> EntrySummary:
         EntrySummary,
         row,
         group=row.group_name,
-        gate=_gate(row, now) if row.status == "queued" else None,
-        waits_for=None if wait is None else wait.waits_for,
-        why=None if wait is None else wait.why,
+        gate=_gate(row, now),
+        waits_for=wait and wait.waits_for,
+        why=wait and wait.why,
     )
 
 
@@ -164,10 +164,10 @@ def entry_detail(picture: EntryPicture, registry: Registry | None, now: datetime
         EntryDetail,
         row,
         group=row.group_name,
-        gate=_gate(row, now) if row.status == "queued" else None,
-        waits_for=None if wait is None else wait.waits_for,
-        why=None if wait is None else wait.why,
-        what_to_do=None if wait is None else wait.what_to_do,
+        gate=_gate(row, now),
+        waits_for=wait and wait.waits_for,
+        why=wait and wait.why,
+        what_to_do=wait and wait.what_to_do,
         ahead=picture.ahead,
         input=layouts.input.shown(row.input),
         retry=row.is_retried,
@@ -184,7 +184,7 @@ def entry_explanation(picture: EntryPicture) -> EntryExplanation:
         EntryExplanation,
         row,
         group=row.group_name,
-        waits_for=None if wait is None else wait.waits_for,
+        waits_for=wait and wait.waits_for,
         why=_why_no_more(row) if wait is None else _with_place(wait, picture.ahead),
         ahead=picture.ahead,
         conditions=tuple(
@@ -214,6 +214,8 @@ def _why_no_more(row: Row) -> str:
             return f"it was cancelled; see: gandy audit list --on {row.id}"
 
 
-def _gate(row: Row, now: datetime) -> str:
-    """Return the gate of an entry; a gate that opened too early, by a wrong clock, counts as closed."""
+def _gate(row: Row, now: datetime) -> str | None:
+    """Return the gate of a queued entry; one that opened too early, by a wrong clock, counts as closed."""
+    if row.status != "queued":
+        return None
     return "time" if row.gate == "open" and row.scheduled_at > now else str(row.gate)

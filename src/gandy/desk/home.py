@@ -86,8 +86,8 @@ class Overview:
     pending: Count
     ready: Count
     later: Count
-    held: Count  #: all that do not wait for their time
-    held_by: tuple[HeldEntries, ...]
+    held: Count  #: by their manifests
+    held_by: tuple[HeldEntries, ...]  #: all that do not wait for their time
     unknown: Count
     turns: Count  #: waiting entries, each behind another of its manifest
     awaiting_letters: Count
@@ -97,6 +97,11 @@ class Overview:
     longest_wait: timedelta | None
     live_runs: tuple[LiveRun, ...]
     concerns: tuple[Concern, ...]
+
+    @property
+    def all_held(self) -> Count:
+        """The number of entries that wait for something else than their time."""
+        return _sum(each.count for each in self.held_by)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +157,7 @@ class Home:
             pending=live["pending"],
             ready=waiting["open"],
             later=waiting["time"],
-            held=_sum(each.count for each in held_by),
+            held=waiting["manifest"],
             held_by=held_by,
             unknown=waiting["train"],
             turns=waiting["turn"],
