@@ -39,7 +39,7 @@ NEEDED: Final[Mapping[str, Mapping[str, Any]]] = {
     "dead_letters.acknowledge": {"all": True},
 }
 #: How an option is named by its refusal, where that is not the option and a blank.
-NAMED: Final = {"next": "next", "all": "all="}
+NAMED: Final = {"next": "next", "all": "all"}
 #: Any value of the train's type is an input, and the rest have tests of their own.
 LEFT_OUT: Final = {"self", "input", "options"}
 

@@ -61,7 +61,9 @@ async def _read_everything(app: Gandy) -> None:
     async with client_of(app, headers=bearer(TOKEN)) as client:
         runs = (await client.get("/api/v1/runs")).json()["items"]
         letters = (await client.get("/api/v1/dead-letters")).json()["items"]
-        known = {"run_id": [runs[0]["id"]], "letter_id": [letters[0]["id"]]}
+        entries = (await client.get("/api/v1/queue")).json()["items"]
+        found = {"run_id": runs, "entry_id": entries, "letter_id": letters}
+        known = {name: [rows[0]["id"]] for name, rows in found.items()}
         for address in addresses(**known):
             if "&" in address:  # two filters at once look up no other name
                 continue
