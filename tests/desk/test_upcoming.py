@@ -117,6 +117,7 @@ async def test_a_held_manifest_whose_instant_has_passed_stands_at_its_next_one(w
         manifest("off", schedule=Cron("40 * * * *"), is_enabled=False),
         manifest("late", schedule=Cron("10 * * * *")),
         manifest("free", schedule=Cron("30 * * * *")),
+        manifest("once", schedule=Once(at(12, 20)), is_enabled=False),
     )
     world.advance(minutes=65)
 
@@ -124,6 +125,7 @@ async def test_a_held_manifest_whose_instant_has_passed_stands_at_its_next_one(w
 
     assert [(each.external_id, each.due_at) for each in found] == [
         ("late", at(12, 10)),
+        ("once", at(12, 20)),
         ("free", at(12, 30)),
         ("off", at(13, 40)),
     ]

@@ -58,7 +58,8 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "migrate": LazyCommand("gandy.cli.setup:migrate", "Bring the schema of the database up to date."),
     "runs": LazyCommand("gandy.cli.runs:runs", "Show runs and their results."),
     "upcoming": LazyCommand(
-        "gandy.cli.reports.upcoming:upcoming", "Show the next instants of all manifests in order."
+        "gandy.cli.reports.upcoming:upcoming",
+        "List the next instants of all manifests in order, and what will hold them back.",
     ),
     "trains": LazyCommand("gandy.cli.groups:trains", "Show the trains of the application."),
 }

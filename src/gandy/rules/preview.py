@@ -71,17 +71,17 @@ _AT_ONCE: Final = timedelta(days=1)
 def coming(view: DispatchView, now: datetime, *, until: datetime, most: int) -> Coming:
     """List the instants from now on; a manifest that is held back is previewed as if it were not.
 
-    An instant that has passed without a verdict comes first: it is due now.
+    An instant that has passed without a verdict comes first: it is due now. Of a manifest that runs once,
+    it stays due until nothing holds it back.
     """
     cursor = view.next_scheduled_run
     if cursor is None:
         return NOTHING
-    is_parked = view.has_awaiting_dead_letter or view.is_dead_lettered_now
-    is_due = cursor <= now and view.may_run and not is_parked
-    first = (cursor,) if is_due and not is_excluded(view.exclusions, cursor, view.timezone) else ()
+    is_left_out = is_excluded(view.exclusions, cursor, view.timezone)
     if not isinstance(view.schedule, Recurring):
-        is_within = now < cursor <= until and not is_excluded(view.exclusions, cursor, view.timezone)
-        return Coming((cursor,), is_cut=False) if is_within else Coming(first, is_cut=False)
+        return NOTHING if is_left_out or cursor > until else Coming((cursor,), is_cut=False)
+    is_held = not view.may_run or guard_of(view) is SkipReason.DEAD_LETTER
+    first = () if cursor > now or is_held or is_left_out else (cursor,)
     found = list(islice(_allowed(view, max(now, cursor - _MOMENT), until), most + 1))
     return Coming((*first, *found)[:most], is_cut=len(first) + len(found) > most)
 
