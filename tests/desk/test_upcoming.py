@@ -60,7 +60,7 @@ async def test_many_instants_of_one_manifest_are_cut_and_say_so(world: World) ->
 
     (busy,) = await ask(world)
 
-    assert (len(busy.instants), busy.is_cut) == (60, True)
+    assert (len(busy.instants), busy.is_cut) == (100, True)
 
 
 async def test_excluded_instants_are_left_out_however_many_there_are(world: World) -> None:

@@ -35,8 +35,8 @@ HeldBy: TypeAlias = Literal[
 
 #: Manifests whose next instant has passed are read up to this number: mostly, they are switched off.
 MOST_PASSED: Final = 500
-_MOST_INSTANTS: Final = 60
-_ON_A_PAGE: Final = 2_000
+_MOST_INSTANTS: Final = 100
+_ON_A_PAGE: Final = 5_000
 DEFAULT_SPAN: Final = timedelta(days=1)
 
 
