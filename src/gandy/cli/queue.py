@@ -44,6 +44,7 @@ _COLUMNS = (
     "attempt",
     "scheduled_at",
     "why",
+    "reason",
 )
 
 _EXPLAINED = ("id", "train", "manifest", "group", "status", "waits_for", "why")
