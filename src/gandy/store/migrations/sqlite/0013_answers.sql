@@ -1,4 +1,4 @@
--- compatible_from: 11
+-- compatible_from: 12
 -- Indexes for what operators ask: who did what, what comes next, and which dead letter a run has left.
 
 -- What each entry of the audit trail is about, so that a job, a letter or a manifest finds its part of bulk actions, too.
