@@ -97,7 +97,7 @@ def most_in_set(losses: int, waiting: int) -> int:
     """Return how many of the waiting suspects with that many losses may share a process.
 
     New suspects share one. Those that are back have probably died together: half of them, and no more than
-    half of the largest set that can have died with so many losses.
+    half of the largest set that can have died with that many losses.
     """
     largest = max(1, LARGEST_SET >> max(0, losses - SUSPECT_AFTER_LOSSES))
     return min(largest, waiting if losses <= SUSPECT_AFTER_LOSSES else (waiting + 1) // 2)

@@ -26,7 +26,9 @@ WHERE q.id = :id AND q.origin <> 'local' AND (:owner::text IS NULL OR q.owner = 
 SELECT h.name, h.is_enabled, h.max_active_jobs, h.active, h.entries FROM (
     SELECT g.name, g.is_enabled, g.max_active_jobs,
            (SELECT count(*) FROM (
-               SELECT 1 FROM gandy.work_queue r WHERE r.status = 'dispatched' AND r.manifest_group_id = g.id LIMIT :limit) a) AS active,
+               SELECT 1 FROM gandy.work_queue r 
+               WHERE r.status = 'dispatched' AND r.train_state IN ('pending', 'in_progress') AND r.owner = g.owner
+                 AND r.manifest_group_id = g.id LIMIT :limit) a) AS active,
            (SELECT count(*) FROM (
                SELECT 1 FROM gandy.work_queue q
                WHERE q.owner = g.owner AND q.manifest_group_id = g.id AND q.status = 'queued' AND q.gate = 'open'

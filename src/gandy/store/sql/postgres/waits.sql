@@ -16,7 +16,7 @@ WHERE q.id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR q.owner = %(
 -- name: count_active_of_groups
 -- The live runs of groups with a cap; reads only live runs.
 SELECT r.manifest_group_id AS id, count(*) AS active FROM gandy.work_queue r
-WHERE r.status = 'dispatched' AND r.manifest_group_id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR r.owner = %(owner)s)
+WHERE r.status = 'dispatched' AND r.train_state IN ('pending', 'in_progress') AND r.manifest_group_id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR r.owner = %(owner)s)
 GROUP BY r.manifest_group_id;
 
 -- name: find_old_entries

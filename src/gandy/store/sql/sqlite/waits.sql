@@ -16,7 +16,7 @@ WHERE q.id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR q.owner
 -- name: count_active_of_groups
 -- The live runs of groups with a cap; reads only live runs.
 SELECT r.manifest_group_id AS id, count(*) AS active FROM work_queue r
-WHERE r.status = 'dispatched' AND r.manifest_group_id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR r.owner = :owner)
+WHERE r.status = 'dispatched' AND r.train_state IN ('pending', 'in_progress') AND r.manifest_group_id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR r.owner = :owner)
 GROUP BY r.manifest_group_id;
 
 -- name: find_old_entries
