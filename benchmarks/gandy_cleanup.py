@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from benchmarks.ceilings.deletion import Deletion
 from benchmarks.protocol import serve
-from gandy.cli.services import loop_factory
+from gandy.app.process import loop_factory
 from gandy.context import Context
 from gandy.model.manifest import Declarations
 from gandy.settings import DatabaseSettings, Settings

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from benchmarks.protocol import Contestant, serve
 from gandy import Gandy
-from gandy.cli.services import loop_factory, tune_garbage_collector
+from gandy.app.process import loop_factory, tune_garbage_collector
 from gandy.store.drivers.opening import migrate
 
 if TYPE_CHECKING:

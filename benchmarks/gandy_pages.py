@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.protocol import Contestant, serve
-from gandy.cli.services import loop_factory
+from gandy.app.process import loop_factory
 from gandy.store.drivers.opening import migrate
 from tests.web.conftest import client_of
 from tests.web.crowd import fill

@@ -13,7 +13,7 @@ from benchmarks.coming_due import WARM_TICKS, make_due
 from benchmarks.protocol import Contestant, serve
 from benchmarks.statements import load_statements
 from gandy import Gandy, every
-from gandy.cli.services import loop_factory, tune_garbage_collector
+from gandy.app.process import loop_factory, tune_garbage_collector
 from gandy.loops.cycles import Record, run_in_transaction
 from gandy.scheduler.cycle import CycleRequest
 from gandy.scheduler.manager import ManifestManagerTrain

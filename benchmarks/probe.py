@@ -82,13 +82,24 @@ class Meter:
 def family_cpu(parent: int) -> float:
     """CPU seconds of a process, its live children and the children it has reaped."""
     ticks = 0
+    for pid, fields in _family(parent):
+        ticks += _ticks(fields[OWN])
+        if pid == parent:
+            ticks += _ticks(fields[REAPED])
+    return ticks / TICKS
+
+
+def family(parent: int) -> list[int]:
+    """A process and its live children."""
+    return [pid for pid, _ in _family(parent)]
+
+
+def _family(parent: int) -> Iterator[tuple[int, list[str]]]:
     for stat in Path("/proc").glob("[0-9]*/stat"):
         fields = _stat_fields(stat)
-        if stat.parent.name == str(parent):
-            ticks += _ticks(fields[OWN]) + _ticks(fields[REAPED])
-        elif fields and fields[PARENT] == str(parent):
-            ticks += _ticks(fields[OWN])
-    return ticks / TICKS
+        pid = int(stat.parent.name)
+        if fields and (pid == parent or fields[PARENT] == str(parent)):
+            yield pid, fields
 
 
 def _stat_fields(stat: Path) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from benchmarks.shapes.grid import Cap, by_load
 from benchmarks.shapes.stand import Queue, running_up
-from gandy.cli.services import loop_factory
+from gandy.app.process import loop_factory
 from gandy.store.drivers.opening import migrate
 
 if TYPE_CHECKING:

@@ -194,7 +194,7 @@ def running_up(queue: Queue, load: Load) -> Iterator[Stand]:
         yield stand
     finally:
         queue.set_length(0.0)
-        _stop(process)
+        stop(process)
 
 
 def _parts(marks: list[tuple[float, float, int]], since: float, until: float) -> Iterator[float]:
@@ -212,7 +212,7 @@ def _free_port() -> int:
         return port
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def stop(process: subprocess.Popen[bytes]) -> None:
     """Ask it to end; a process that does not is killed, with its children."""
     process.send_signal(signal.SIGTERM)
     try:

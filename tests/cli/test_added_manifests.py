@@ -68,6 +68,49 @@ REFUSED: Final[dict[str, tuple[tuple[str, ...], dict[str, Any], str]]] = {
     ),
     "dormant alone": (("--input", "1", "--dormant"), {"input": 1, "dormant": True}, "needs a parent"),
     "an unknown parent": (("--input", "1", "--after", "no"), {"input": 1, "after": "no"}, "does not exist"),
+    "one of several parents is unknown": (
+        ("--input", "1", "--after", "nightly", "--after", "no"),
+        {"input": 1, "after": ["nightly", "no"]},
+        "does not exist",
+    ),
+    "a parent twice": (
+        ("--input", "1", "--after", "nightly", "--after", "nightly"),
+        {"input": 1, "after": ["nightly", "nightly"]},
+        "name each one once",
+    ),
+    "after itself": (("--input", "1", "--after", "made"), {"input": 1, "after": "made"}, "made -> made"),
+    "dormant under two": (
+        ("--input", "1", "--after", "nightly", "--after", "parked", "--dormant"),
+        {"input": 1, "after": ["nightly", "parked"], "dormant": True},
+        "pass one after",
+    ),
+    "dormant on an end": (
+        ("--input", "1", "--after", "nightly", "--on", "end", "--dormant"),
+        {"input": 1, "after": "nightly", "on": "end", "dormant": True},
+        "leave out on or dormant",
+    ),
+    "dormant with an output": (
+        ("--after", "nightly", "--pass-output", "--dormant"),
+        {"after": "nightly", "pass_output": True, "dormant": True},
+        "leave out pass_output or dormant",
+    ),
+    "an end without a parent": (("--input", "1", "--on", "end"), {"input": 1, "on": "end"}, "needs a parent"),
+    "an output without a parent": (("--pass-output",), {"pass_output": True}, "needs a parent"),
+    "the output of two": (
+        ("--after", "nightly", "--after", "parked", "--pass-output"),
+        {"after": ["nightly", "parked"], "pass_output": True},
+        "needs one parent, not 2",
+    ),
+    "the output of a failure": (
+        ("--after", "nightly", "--on", "failure", "--pass-output"),
+        {"after": "nightly", "on": "failure", "pass_output": True},
+        "only a success has an output",
+    ),
+    "an output and an input": (
+        ("--input", "1", "--after", "nightly", "--pass-output"),
+        {"input": 1, "after": "nightly", "pass_output": True},
+        "leave out the input",
+    ),
     "a bad expression": (("--input", "1", "--cron", "@reboot"), {"input": 1, "cron": "@reboot"}, "cron"),
     "a zone alone": (("--input", "1", "--timezone", "UTC"), {"input": 1, "timezone": "UTC"}, "timezone"),
     "nothing would run": (
@@ -155,6 +198,9 @@ SCHEDULES: Final[dict[tuple[str, ...], str]] = {
     ("--at", "2090-01-01T00:00:00Z"): "once",
     ("--after", "nightly"): "after nightly",
     ("--after", "nightly", "--dormant"): "when nightly activates it",
+    ("--after", "nightly", "--after", "parked"): "after nightly and parked",
+    ("--after", "nightly", "--on", "failure"): "after a failure of nightly",
+    ("--after", "nightly", "--after", "parked", "--on", "end"): "after any end of nightly and parked",
     (): "only when triggered",
 }
 
@@ -218,11 +264,18 @@ def test_a_declared_manifest_is_neither_changed_nor_removed(market: Command, mig
     assert changes_between(before, belonging_to(CALLER, migrated_url)) == {}
 
 
-def test_a_second_parent_is_refused_and_the_message_says_so(market: Command) -> None:
-    refused = market(*ADD, "made", "send", "--input", "1", "--after", "nightly", "--after", "parked")
+def test_a_manifest_shows_what_it_follows_and_a_preview_says_so(market: Command) -> None:
+    both = ("--after", "nightly", "--after", "parked", "--on", "end")
+    made = json.loads(market(*ADD, "made", "send", "--input", "1", *both, "--json").stdout)
+    assert (made["after"], made["on"], made["pass_output"]) == (["nightly", "parked"], "end", False)
 
-    assert refused.exit_code == 2
-    assert "a manifest has one parent, not 2" in refused.stderr
+    listed = json.loads(market("manifests", "list", "--prefix", "made", "--json").stdout)
+    preview = market("manifests", "preview", "made")
+    explained = json.loads(market("manifests", "explain", "made", "--json").stdout)
+
+    assert [each["schedule"] for each in listed] == ["after any end of nightly and parked"]
+    assert "it runs after any end of nightly and parked" in preview.stderr
+    assert "nightly has not ended since it was last queued" in explained["holding_back"]
 
 
 def test_without_an_application_any_json_is_accepted_and_that_is_said(

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.desk.doctor import CHECKS, Doctor
+from gandy.desk.explain import explain_manifest
+from gandy.model.schedule import Dependent, EdgeKind, Manual
 from gandy.settings import DatabaseSettings, Settings
 from gandy.store.drivers.opening import migrate
 from gandy.store.queueing import EnqueueRequest, enqueue
@@ -59,6 +61,23 @@ async def park(world: World) -> None:
 
 
 async def test_a_healthy_installation_has_no_findings(healthy: World) -> None:
+    assert await examine(healthy) == []
+
+
+async def test_a_dependent_whose_parent_is_no_longer_declared_is_named(healthy: World) -> None:
+    parents = [manifest(name, schedule=Manual()) for name in ("a", "b")]
+    merge = manifest("merge", schedule=Dependent("a", "b", on=EdgeKind.END))
+    await healthy.seed(*parents, merge)
+    await healthy.seed(parents[0], merge)
+
+    (finding,) = await examine(healthy)
+
+    assert (finding.level, finding.check) == ("warning", "dependents")
+    assert "merge (shop) follows b, which is no longer declared" in finding.what
+    assert "declare b again" in finding.to_do
+    explained = await explain_manifest(healthy.database, "merge", OWNERS)
+    assert "its parent b is no longer declared, so it has no new runs" in explained.holding_back
+    await healthy.seed(*parents, merge)
     assert await examine(healthy) == []
 
 

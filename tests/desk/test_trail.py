@@ -41,15 +41,15 @@ async def test_the_trail_is_listed_by_operator_by_subject_and_by_period(world: W
     await ManifestDesk(world.database, BOB, owners=OWNERS).enable("report")
 
     assert await deeds(world, by="ada") == [("ada", "disable manifest")]
-    assert await deeds(world, on="report") == [("bob", "enable manifest"), ("ada", "disable manifest")]
-    assert await deeds(world, on="report", by="bob") == [("bob", "enable manifest")]
+    assert await deeds(world, subject="report") == [("bob", "enable manifest"), ("ada", "disable manifest")]
+    assert await deeds(world, subject="report", by="bob") == [("bob", "enable manifest")]
     assert await deeds(world, since=timedelta(hours=1)) == [
         ("bob", "enable manifest"),
         ("bob", "disable manifest"),
     ]
     assert await deeds(world, by="ada", since=timedelta(hours=1)) == []
-    assert await deeds(world, ALL_OWNERS, on="report", by="ada") == [("ada", "disable manifest")]
-    assert await deeds(world, OneOwner("bakery"), on="report") == []
+    assert await deeds(world, ALL_OWNERS, subject="report", by="ada") == [("ada", "disable manifest")]
+    assert await deeds(world, OneOwner("bakery"), subject="report") == []
 
 
 async def test_a_job_finds_what_was_done_to_it_with_others(world: World) -> None:
@@ -60,9 +60,9 @@ async def test_a_job_finds_what_was_done_to_it_with_others(world: World) -> None
     again = await QueueDesk(world.database, BOB, owners=OWNERS).rerun(third)
 
     for job in (first, second):
-        assert await deeds(world, on=str(job)) == [("ada", "cancel run")]
+        assert await deeds(world, subject=str(job)) == [("ada", "cancel run")]
     for job in (third, again.id):
-        assert await deeds(world, on=str(job)) == [("bob", "rerun")]
+        assert await deeds(world, subject=str(job)) == [("bob", "rerun")]
 
 
 async def test_a_letter_and_its_new_entry_find_who_resolved_them(world: World) -> None:
@@ -73,10 +73,10 @@ async def test_a_letter_and_its_new_entry_find_who_resolved_them(world: World) -
     result = await DeadLetterDesk(world.database, ADA, owners=OWNERS).requeue(letters)
 
     for letter in letters:
-        assert ("ada", "requeue dead letter") in await deeds(world, on=f"dead letter {letter}")
-        assert ("ada", "requeue dead letter") in await deeds(world, on=str(letter))
+        assert ("ada", "requeue dead letter") in await deeds(world, subject=f"dead letter {letter}")
+        assert ("ada", "requeue dead letter") in await deeds(world, subject=str(letter))
     for requeued in result.requeued:
-        assert await deeds(world, on=str(requeued.entry_id)) == [("ada", "requeue dead letter")]
+        assert await deeds(world, subject=str(requeued.entry_id)) == [("ada", "requeue dead letter")]
 
 
 async def test_pages_of_the_trail_meet(world: World) -> None:
@@ -86,7 +86,7 @@ async def test_pages_of_the_trail_meet(world: World) -> None:
         await desk.disable("report")
         await desk.enable("report")
 
-    for wanted in ({}, {"by": "ada"}, {"on": "report"}, {"since": timedelta(days=1)}):
+    for wanted in ({}, {"by": "ada"}, {"subject": "report"}, {"since": timedelta(days=1)}):
         first = await read_trail(world.database, OWNERS, DeedFilter(limit=4, **wanted))
         assert first.next is not None
         rest = await read_trail(world.database, OWNERS, DeedFilter(before=int(first.next), **wanted))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pytest
 
 from gandy import Gandy, Retry, Run, Train, every
-from gandy.app.keywords import CleanupKeywords, EnqueueKeywords, RuntimeScheduleKeywords, ScheduleKeywords
+from gandy.app.keywords import CleanupKeywords, EnqueueKeywords, PlacedKeywords, ScheduleKeywords
 from gandy.desk.audit import local_operator
 from gandy.desk.groups import GroupChanges
 from gandy.desk.queue import EnqueueOptions, QueueDesk
@@ -88,7 +88,10 @@ def declaring_calls() -> Iterator[Call]:
     for option in ("at", "delay"):
         yield "schedule_once", option, _scheduling("schedule_once", option)
     yield "schedule_many", "prune_empty", _scheduling("schedule_many", "prune_empty")
-    yield "then", "dormant", _scheduling("then", "dormant")
+    for option in ("on", "dormant", "pass_output"):
+        yield "then", option, _scheduling("then", option)
+    for option in ("on", "dormant", "prune_empty"):
+        yield "then_many", option, _scheduling("then_many", option)
     for option in inspect.signature(Gandy.group).parameters.keys() - {"self"}:
         yield "group", option, partial(_declare_group, option)
     for option in CleanupKeywords.__annotations__.keys() - NOT_A_VALUE:
@@ -150,6 +153,10 @@ def _scheduling(door: str, option: str) -> Callable[[Any], object]:
                 return app.schedule_once(name, innocent, 1, **when)
             case "schedule_many":
                 return app.schedule_many(name, innocent, {"a": 1}, every(hours=1), **given)
+            case "then_many":
+                return parent.then_many(name, innocent, {"a": 1}, **given)
+            case _ if given.get("pass_output") is True:
+                return parent.then(name, innocent, **given)
             case _:
                 return parent.then(name, innocent, 1, **given)
 
@@ -201,12 +208,12 @@ async def test_what_is_asked_for_is_refused_by_name_or_accepted_and_then_runs(mi
 
 
 async def _schedule(app: Gandy, hostile: Hostile, judge: Judge) -> None:
-    for option in ("external_id", *(RuntimeScheduleKeywords.__annotations__.keys() - NOT_A_VALUE)):
+    for option in ("external_id", *(PlacedKeywords.__annotations__.keys() - NOT_A_VALUE)):
         is_good = option in BOUNDS and BOUNDS[option].holds(hostile.value)
         if option == "after" and is_good:
             continue  # a good name that leads nowhere is another error
         base: dict[str, Any] = {"external_id": f"{option}-{HOSTILE.index(hostile)}"}
-        if option == "dormant":
+        if option in {"dormant", "on"}:
             base["after"] = "kept"
 
         async def add(value: object, option: str = option, base: dict[str, Any] = base) -> None:

@@ -13,7 +13,7 @@ from gandy.desk.runs import RunInsights
 from gandy.errors import JobFailedError
 from gandy.model.owners import ALL_OWNERS
 from gandy.model.run import TrainState
-from gandy.settings.bounds import is_storable
+from gandy.settings.values import is_storable
 from gandy.store.reading.listings import RunFilter
 from tests.hostile.values import HOSTILE, make_app, still_works
 from tests.support.worlds import migrated_url

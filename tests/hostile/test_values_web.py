@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from gandy.settings.bounds import BOUNDS, is_storable
+from gandy.settings.bounds import BOUNDS
+from gandy.settings.values import is_storable
 from tests.hostile.values import HOSTILE, Hostile, Judge, as_json, as_text, innocent, make_app, still_works
 from tests.support.worlds import migrated_url
 from tests.web.conftest import HERE, browser_of, client_of

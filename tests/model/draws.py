@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gandy.model.manifest import GroupDeclaration
 from gandy.model.run import EndedBy, TrainState
-from gandy.model.schedule import Cron, Interval, Manual, MisfirePolicy, Once
+from gandy.model.schedule import Cron, EdgeKind, Interval, Manual, MisfirePolicy, Once
 
 if TYPE_CHECKING:
     from gandy.model.schedule import Schedule
@@ -26,6 +26,8 @@ GROUPS = (
 
 picks = st.integers(0, 11)
 names = st.sampled_from(NAMES)
+several = st.lists(names, min_size=1, max_size=3, unique=True)
+ends = st.sampled_from([EdgeKind.SUCCESS, EdgeKind.SUCCESS, EdgeKind.FAILURE, EdgeKind.END])
 timed: st.SearchStrategy[Schedule] = st.sampled_from(
     [
         Interval(timedelta(minutes=1)),

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from gandy.model.run import EndedBy
+from tests.model.following import Ends
 from tests.model.moving import is_rescheduled, newly_ended
 from tests.model.timeline import Timeline
 
@@ -35,6 +36,7 @@ class Ledger:
     holders: dict[int, tuple[str, int]] = field(default_factory=dict)  # worker and fence of runs in progress
     fences: set[int] = field(default_factory=set)
     counts: dict[int, Counts] = field(default_factory=dict)
+    ends: dict[int, Ends] = field(default_factory=dict)
     timelines: dict[int, Timeline] = field(default_factory=dict)
 
     def holds(self, claim: Claim) -> bool:
@@ -56,9 +58,13 @@ class Ledger:
         for run in newly_ended(before, after):
             self.holders.pop(run["id"], None)
             self._count(run, step)
+            self._end(run, after)
+        self._cancel(before, after)
         self._forgive(before, after)
         yield from self._claims(after)
         yield from self._counters(after)
+        for manifest in after.manifests.values():
+            yield from self.ends.setdefault(manifest["id"], Ends()).faults(manifest, after)
         yield from self._verdicts(before, after)
 
     def _count(self, run: Row, step: Step) -> None:
@@ -70,6 +76,22 @@ class Ledger:
             by = step.ends[run["id"]][1] if run["id"] in step.ends else None
             is_lost = by in UNCOUNTED or run["failure_exception"] == "WorkerLost"
             counts.failures += not is_lost
+
+    def _end(self, run: Row, after: Snapshot) -> None:
+        if run["manifest_id"] not in after.manifests:
+            return
+        ends = self.ends.setdefault(run["manifest_id"], Ends())
+        if run["train_state"] == "failed":
+            ends.take_failure(run, after)
+        ends.completed += run["train_state"] == "completed"
+        ends.cancelled += run["train_state"] == "cancelled"
+
+    def _cancel(self, before: Snapshot, after: Snapshot) -> None:
+        """Occurrences that were cancelled before they began."""
+        for entry_id, entry in after.entries.items():
+            was = before.entries.get(entry_id)
+            if entry["status"] == "cancelled" and was is not None and was["status"] != "cancelled":
+                self.ends.setdefault(entry["manifest_id"] or 0, Ends()).cancelled += 1
 
     def _forgive(self, before: Snapshot, after: Snapshot) -> None:
         """A letter that a person resolves begins the count anew."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from hypothesis.stateful import initialize, precondition, rule
 from gandy.errors import TriggerInputConflictError
 from gandy.model.manifest import GroupDeclaration, ManifestDeclaration
 from gandy.model.run import EndedBy, TrainState
-from gandy.model.schedule import Dependent, DormantDependent
+from gandy.model.schedule import Dependent, DormantDependent, EdgeKind, edges_of
 from gandy.store.cancelling import cancel_jobs
 from gandy.store.letters import acknowledge_letters, requeue_letters
 from gandy.store.overriding import override_group, override_manifest
@@ -24,10 +25,12 @@ from tests.model.draws import (
     ROUNDS,
     WORKERS,
     endings,
+    ends,
     given_inputs,
     names,
     options,
     picks,
+    several,
     spans,
     timed,
 )
@@ -57,12 +60,29 @@ class Life(Keeping):
         before = self.declared.get(name)
         self._declare(name, schedule if before is None else _again(before, schedule), given)
 
-    @rule(name=names, parent=names, is_dormant=st.booleans(), given=options)
-    def declare_dependent(self, name: str, parent: str, is_dormant: bool, given: dict[str, object]) -> None:
+    @rule(name=names, parents=several, on=ends, is_dormant=st.booleans(), given=options)
+    def declare_dependent(
+        self, name: str, parents: list[str], on: EdgeKind, is_dormant: bool, given: dict[str, object]
+    ) -> None:
         name = next((each for each in NAMES if each not in self.declared), name)
-        if parent not in self.declared or name in self.declared:
+        above = [each for each in parents if each in self.declared]
+        if not above or name in self.declared:
             return
-        self._declare(name, DormantDependent(parent) if is_dormant else Dependent(parent), given)
+        self._declare(name, DormantDependent(above[0]) if is_dormant else Dependent(*above, on=on), given)
+
+    @rule(name=names, parents=several, on=ends, is_passed=st.booleans())
+    def declare_other_parents(self, name: str, parents: list[str], on: EdgeKind, is_passed: bool) -> None:
+        """Let a dependent follow other ends, of manifests that follow none: no cycle can come of it."""
+        above = [each for each in parents if each in self.declared and self._is_root(each)]
+        if not above or not isinstance(getattr(self.declared.get(name), "schedule", None), Dependent):
+            return
+        schedule = Dependent(above[0], is_output_passed=True) if is_passed else Dependent(*above, on=on)
+        self.declared[name] = replace(self.declared[name], schedule=schedule)
+        self.site.seed(list(self.declared.values()), GROUPS)
+        self._done(Step("seed"))
+
+    def _is_root(self, name: str) -> bool:
+        return not edges_of(self.declared[name].schedule)
 
     def _declare(self, name: str, schedule: Schedule, given: dict[str, object]) -> None:
         self.declared[name] = ManifestDeclaration(
@@ -78,7 +98,8 @@ class Life(Keeping):
 
     @rule(name=names)
     def declare_no_longer(self, name: str) -> None:
-        is_parent = any(getattr(each.schedule, "parent", None) == name for each in self.declared.values())
+        followed = [edge.parent for each in self.declared.values() for edge in edges_of(each.schedule)]
+        is_parent = name in followed
         if name not in self.declared or is_parent or len(self.declared) == 1:
             return
         del self.declared[name]
@@ -232,7 +253,7 @@ class Life(Keeping):
         self, name: str, parent: str, inputs: tuple[str | None, ...], ending: tuple[TrainState, EndedBy]
     ) -> None:
         """A run of a parent activates; a run of the dependent ends before all of it has had its turn."""
-        self.declare_dependent(name, parent, is_dormant=True, given={})
+        self.declare_dependent(name, [parent], EdgeKind.SUCCESS, is_dormant=True, given={})
         schedules = [each.schedule for each in self.declared.values()]
         for sleeper in [each for each in schedules if isinstance(each, DormantDependent)][:1]:
             self.trigger(list(self.declared).index(sleeper.parent), timedelta(0), None)
@@ -345,9 +366,11 @@ class Life(Keeping):
         assert not self._turns(), f"what waits gets its turn: {self._turns()}"
         assert not seen.live, f"what runs comes to an end: {seen.live}"
         for manifest in seen.manifests.values():
-            parent = seen.manifests.get(manifest["depends_on_manifest_id"])
-            if manifest["schedule_type"] == "dependent" and not manifest["orphaned_at"] and parent:
-                assert manifest["parent_success_seen"] == parent["success_count"], "a success is followed"
+            edges = seen.edges_of(manifest["id"])
+            if manifest["schedule_type"] == "dependent" and not manifest["orphaned_at"]:
+                is_due = all(seen.ended(edge) > edge["seen"] for edge in edges)
+                assert edges, "a dependent has parents"
+                assert not is_due, f"the ends of its parents are followed: {manifest['external_id']}"
 
 
 def _again(before: ManifestDeclaration, schedule: Schedule) -> Schedule:

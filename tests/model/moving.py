@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gandy.model.run import EndedBy, TrainState
+from tests.model.following import following_faults
 from tests.model.snapshot import LIVE
 from tests.model.turns import moving_turns, same_input
 
@@ -42,6 +43,7 @@ def moving_faults(before: Snapshot, after: Snapshot, step: Step) -> Iterator[str
     yield from _caps(before, after, step)
     yield from _starts(before, after)
     yield from moving_turns(before, after, step)
+    yield from following_faults(before, after)
     for run in newly_ended(before, after):
         yield from _end(before, run, step)
         yield from _sequel(after, run)

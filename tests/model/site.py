@@ -47,7 +47,7 @@ RULES = FinishRules(OWNER, SPANS, 10_000, retry=PUNCTUAL)
 PAGE = 1_000
 TABLES = (
     *("audit", "dead_letter", "log", "history", "service_state", "unique_key", "work_queue", "worker"),
-    *("manifest", "manifest_group"),
+    *("manifest_edge", "manifest_output", "manifest", "manifest_group"),
 )
 
 
@@ -189,6 +189,7 @@ def _end(claim: Claim, state: TrainState, ended_by: EndedBy) -> RunEnd:
         state=state,
         ended_by=ended_by,
         manifest_id=run.manifest_id,
+        output_json=str(run.id) if state is TrainState.COMPLETED else None,
         failure=None if state is TrainState.COMPLETED else Failure("work", "ValueError", "no"),
         failures=run.failures,
         losses=run.losses,

@@ -35,6 +35,10 @@ _QUERIES: Mapping[str, str] = {
     "runs": "SELECT id, train_state, manifest_id, manifest_group_id, due_at, attempt, created_at, "
     "start_time, end_time, keep_until, deadline_at, failure_exception, cancellation_reason, worker_id, fence "
     "FROM metadata WHERE owner = '{owner}' AND origin IS NOT NULL",
+    "edges": "SELECT e.child_id || ':' || e.parent_id AS id, e.child_id, e.parent_id, e.kind, e.seen, "
+    "e.is_output_passed FROM manifest_edge e JOIN manifest m ON m.id = e.child_id WHERE m.owner = '{owner}'",
+    "outputs": "SELECT o.manifest_id AS id, o.success_count, CAST(o.output AS text) AS output "
+    "FROM manifest_output o JOIN manifest m ON m.id = o.manifest_id WHERE m.owner = '{owner}'",
     "letters": "SELECT id, manifest_id, metadata_id, status FROM dead_letter WHERE owner = '{owner}'",
     "keys": "SELECT holder_id AS id, key, held_until, expires_at FROM unique_key WHERE owner = '{owner}'",
     "workers": "SELECT id, state, lease_expires_at FROM worker WHERE owner = '{owner}'",
@@ -50,6 +54,8 @@ class Snapshot:
     manifests: dict[int, Row] = field(default_factory=dict)
     entries: dict[int, Row] = field(default_factory=dict)
     runs: dict[int, Row] = field(default_factory=dict)
+    edges: dict[str, Row] = field(default_factory=dict)
+    outputs: dict[int, Row] = field(default_factory=dict)
     letters: dict[int, Row] = field(default_factory=dict)
     keys: dict[int, Row] = field(default_factory=dict)
     workers: dict[str, Row] = field(default_factory=dict)
@@ -72,6 +78,19 @@ class Snapshot:
     def waiting_of(self, manifest_id: int) -> list[Row]:
         """The entries of a manifest that wait: never more than one."""
         return [entry for entry in self.queued.values() if entry["manifest_id"] == manifest_id]
+
+    def ended(self, edge: Row) -> int:
+        """How often the parent of an edge has ended in the way that it follows."""
+        parent = self.manifests[edge["parent_id"]]
+        if edge["is_output_passed"]:
+            kept = self.outputs.get(edge["parent_id"])
+            return 0 if kept is None else int(kept["success_count"])
+        names = {"success": "success_count", "failure": "final_failure_count", "end": "end_count"}
+        return int(parent[names[edge["kind"]]]) if edge["kind"] in names else 0
+
+    def edges_of(self, manifest_id: int) -> list[Row]:
+        """What a manifest follows."""
+        return [edge for edge in self.edges.values() if edge["child_id"] == manifest_id]
 
     def is_awaited(self, manifest_id: int) -> bool:
         """Whether a person has to look at a manifest."""

@@ -33,7 +33,16 @@ if TYPE_CHECKING:
 
 IDLE = 3_000
 DUE = 40
-GROWING = ("manifest", "work_queue", "metadata", "log", "dead_letter", "unique_key")
+GROWING = (
+    "manifest",
+    "manifest_edge",
+    "manifest_output",
+    "work_queue",
+    "metadata",
+    "log",
+    "dead_letter",
+    "unique_key",
+)
 #: Their size follows what is under way.
 SMALL_INDEXES = re.compile(r"USING (?:COVERING )?INDEX ix_(?:manifest_dependents_due|work_queue_live_\w+)\b")
 PLAN_KINDS: tuple[PlanKind, ...] = ("force_generic_plan", "force_custom_plan")

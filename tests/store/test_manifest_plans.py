@@ -135,7 +135,6 @@ def test_manifests_move_on_at_the_price_of_the_decisions(busy: Link, kind: PlanK
         due_at=cursors,
         scheduled_at=cursors,
         origin=["schedule"] * DUE,
-        parent_seen=nothing,
         skip_reason=nothing,
     )
 

@@ -31,6 +31,8 @@ INSERT INTO gandy.manifest
     (external_id, owner, name, manifest_group_id, schedule_type, depends_on_manifest_id)
 SELECT 'child-' || n, p.owner, 'Sell', p.manifest_group_id, 'dependent', p.id
 FROM gandy.manifest p, generate_series(1, 500) n WHERE p.external_id = 'm-000001';
+INSERT INTO gandy.manifest_edge (child_id, parent_id, kind)
+SELECT id, depends_on_manifest_id, 'success' FROM gandy.manifest WHERE depends_on_manifest_id > 0;
 VACUUM ANALYZE;
 """
 PAGE = {

@@ -105,6 +105,7 @@ async def test_one_that_lost_its_parent_cannot_be_switched_on_again(world: World
     await world.seed(manifest("parent"), manifest("child", schedule=Dependent("parent")))
     lost = "schedule_type = 'none', depends_on_manifest_id = NULL"
     _execute(world.url, f"UPDATE manifest SET {lost} WHERE external_id = 'child'")  # noqa: S608 written here
+    _execute(world.url, "DELETE FROM manifest_edge")
     _execute(world.url, "DELETE FROM manifest WHERE external_id = 'parent'")
 
     with pytest.raises(ParentNotFoundError, match="parent"):

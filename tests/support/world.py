@@ -137,6 +137,8 @@ class World:
         ended_by: EndedBy = EndedBy.ITSELF,
         activations: tuple[Activation, ...] = (),
         is_bare: bool = False,
+        output_json: str | None = None,
+        gives_up: bool = False,
     ) -> FinishResult:
         failure = Failure("work", "ValueError", "no") if state is TrainState.FAILED else None
         ends = [
@@ -155,6 +157,8 @@ class World:
                 unique_key=run.unique_key,
                 activations=activations,
                 is_bare=is_bare,
+                output_json=output_json,
+                gives_up=gives_up,
             )
             for run in runs
         ]

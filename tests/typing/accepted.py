@@ -87,6 +87,20 @@ def schedules_take_the_input_of_their_train() -> None:
     app.schedule("count", count, hourly)
     app.schedule("nightly-function", nightly, hourly)
     extract.then("load", send, Request(1)).then("tick", tick).then("delta", Close, Request(1), dormant=True)
+    merge = app.schedule("merge", send, Request(1), after=[extract, "by-id"], on="end")
+    app.schedule("one", Nightly, after=extract, on="failure")
+    extract.then("alarm", send, Request(1), on="failure")
+    extract.then("index", Close, pass_output=True)
+    merge.then("index-too", send, pass_output=True, priority=3)
+    app.schedule("index-three", run_first, after="close", pass_output=True)
+    copies = extract.then_many(
+        "copy", Close, {"a": UrgentRequest(1)}, on="end", options={"a": {"priority": 5}}
+    )
+    assert_type(copies["a"], Scheduled)
+    app.schedule("all", tick, after=copies)
+    app.schedule_many(
+        "sync", send, {"a": Request(1)}, hourly, options={"a": {"priority": 5}}, prune_empty=True
+    )
     app.schedule_many("sync", Close, {"a": Request(1), "b": UrgentRequest(2)}, hourly)
     app.schedule_many("sync", send, {"a": Request(1)}, hourly)
     app.schedule("manual", Close, Request(1))

@@ -56,6 +56,17 @@ def scheduling() -> None:
     app.schedule("count", count, Other(""), hourly)  # refused
     extract.then("load", send, Other(""))  # refused
     extract.then("load", Close)  # refused
+    extract.then("load", send, Other(""), on="failure")  # refused
+    extract.then("load", send, Request(1), on="error")  # refused
+    extract.then("load", send, Request(1), pass_output=True)  # refused
+    extract.then("load", send, Request(1), after=extract)  # refused
+    extract.then_many("copy", send, {"a": Other("")})  # refused
+    extract.then_many("copy", Close, {"a": Request(1), "b": Other("")}, on="end")  # refused
+    extract.then_many("copy", Close, {"a": Request(1)}, options={"a": {"prio": 5}})  # refused
+    app.schedule("merge", send, Other(""), after=[extract])  # refused
+    app.schedule("merge", send, Request(1), after=[1])  # refused
+    app.schedule("merge", send, Request(1), after=extract, on="error")  # refused
+    app.schedule_many("sync", send, {"a": Request(1)}, hourly, options={"a": {"prio": 5}})  # refused
     app.schedule_many("sync", Close, {"a": Other("")}, hourly)  # refused
     app.schedule_many("sync", send, {"a": Other("")}, hourly)  # refused
     app.schedule_many("sync", send, {"a": Request(1), "b": Other("")}, hourly)  # refused
@@ -71,6 +82,8 @@ async def asking_in_other_ways() -> None:
     await app.run(send)  # refused
     await app.enqueue(send, Request(1), delay=5)  # refused
     await app.add_schedule("close", Close, Other(""), hourly)  # refused
+    await app.add_schedule("close", Close, Other(""), after=["a", "b"])  # refused
+    await app.add_schedule("close", Close, Request(1), after="a", on="error")  # refused
 
 
 def the_sync_face() -> None:

@@ -29,10 +29,10 @@ FILTERS: dict[str, Sequence[object]] = {
     "before": (2, 900_000),
     "by": ("ada", "eve"),
     "on": ("nightly", "2", "eve"),
-    "since": (60, 86_400, 90 * 86_400),
     "within": (60, 86_400, 30 * 86_400),
     "after": ("zz-4", "bulk-07"),
     "limit": (500,),
+    "since": (3_600, 86_400 * 30),
     "count": (200,),
 }
 #: The same where a name means something else: a place in the order of instants.

@@ -14,6 +14,9 @@ SELECT 'child-' || lpad(n::text, 6, '0'), 'shop', 'send_parcel',
        (SELECT id FROM gandy.manifest WHERE external_id = 'bulk-000001')
 FROM generate_series(1, 20000 / {share}) n
 ON CONFLICT DO NOTHING;
+INSERT INTO gandy.manifest_edge (child_id, parent_id, kind)
+SELECT id, depends_on_manifest_id, 'success' FROM gandy.manifest WHERE schedule_type = 'dependent' AND depends_on_manifest_id > 0
+ON CONFLICT DO NOTHING;
 INSERT INTO gandy.manifest (external_id, owner, name, manifest_group_id, schedule_type, cron_expression, is_enabled)
 SELECT 'zz-' || n, 'shop', 'log_in', (SELECT id FROM gandy.manifest_group WHERE owner = 'shop' AND name = 'etl'), 'cron', '0 3 * * *', false
 FROM generate_series(1, 5) n

@@ -11,6 +11,8 @@ INSERT OR IGNORE INTO manifest (external_id, owner, name, manifest_group_id, sch
 SELECT printf('child-%06d', n), 'shop', 'send_parcel', (SELECT id FROM manifest_group WHERE owner = 'shop' AND name = 'default'), 'dependent',
        (SELECT id FROM manifest WHERE external_id = 'bulk-000001'), now, now
 FROM temp.n, temp.at WHERE n <= 20000 / {share};
+INSERT OR IGNORE INTO manifest_edge (child_id, parent_id, kind)
+SELECT id, depends_on_manifest_id, 'success' FROM manifest WHERE schedule_type = 'dependent' AND depends_on_manifest_id > 0;
 INSERT OR IGNORE INTO manifest (external_id, owner, name, manifest_group_id, schedule_type, cron_expression, is_enabled, created_at, updated_at)
 SELECT 'zz-' || n, 'shop', 'log_in', (SELECT id FROM manifest_group WHERE owner = 'shop' AND name = 'etl'), 'cron', '0 3 * * *', 0, now, now
 FROM temp.n, temp.at WHERE n <= 5;

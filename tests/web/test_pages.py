@@ -25,6 +25,7 @@ PAGES = [
     "/dead-letters",
     "/workers",
     "/trains",
+    "/stats",
     "/tables",
     "/audit",
 ]
@@ -138,9 +139,26 @@ async def test_the_graph_names_who_follows_whom(client: httpx.AsyncClient) -> No
     page = (await client.get("/groups/etl")).text
 
     assert (
-        "&#34;from&#34;: &#34;extract&#34;, &#34;to&#34;: &#34;load&#34;, &#34;is_dormant&#34;: false" in page
+        "&#34;from&#34;: &#34;extract&#34;, &#34;to&#34;: &#34;load&#34;, &#34;kind&#34;: &#34;success&#34;"
+        in page
     )
-    assert "&#34;to&#34;: &#34;delta-7&#34;, &#34;is_dormant&#34;: true" in page
+    assert "&#34;to&#34;: &#34;delta-7&#34;, &#34;kind&#34;: &#34;activation&#34;" in page
+
+
+async def test_the_graph_and_the_page_of_a_manifest_show_every_parent_and_kind(
+    client: httpx.AsyncClient, shop: Gandy
+) -> None:
+    await shop.add_schedule("merge", wait_for_ever, after=["extract", "load"], on="end")
+
+    graph = (await client.get("/groups")).text
+    page = (await client.get("/manifests/merge")).text
+
+    for parent in ("extract", "load"):
+        edge = f"'from': '{parent}', 'to': 'merge', 'kind': 'end', 'label': 'on any end'"
+        assert edge.replace("'", "&#34;") in graph
+        assert f'href="/manifests/{parent}"' in page
+    assert "Follows each end of" in page
+    assert "after any end of extract and load" in page
 
 
 async def test_a_run_is_run_again_with_an_edited_form(client: httpx.AsyncClient) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gandy.settings.catalogue import render_reference
-from gandy.upkeep.declaration import render_page
+from gandy.upkeep.page import render_page
 from tools.references.commands import command_page
 from tools.references.metrics import metrics_page
 from tools.references.tables import tables_page

@@ -27,6 +27,8 @@ _ABOUT: Final = {
     "schema_version": "Which migrations were applied.",
     "manifest_group": "Groups: a cap, a priority and a switch that manifests share.",
     "manifest": "Schedules, with everything that decides when they run next.",
+    "manifest_edge": "Which manifest depends on which, and the ends of the parent that it has seen.",
+    "manifest_output": "The newest output of each manifest whose dependent takes it as its input.",
     "work_queue": "The intent to run: one row for every occurrence decided and every job asked for.",
     "metadata": "Runs, live and ended: one row for every attempt. A view of `history` and of the dispatched "
     "rows of `work_queue`. On PostgreSQL `bucket` is the day on which a run is dropped.",
@@ -36,6 +38,10 @@ _ABOUT: Final = {
     "dead_letter": "Jobs that wait for a person, and what became of them.",
     "worker": "Workers, with their leases.",
     "unique_key": "Which job holds a key, and until when.",
+    "run_tally": "Statistics of ended runs that are not merged yet: a row for each worker, train, manifest "
+    "and minute.",
+    "run_rollup": "Statistics of ended runs: a row for each minute, hour and day of a train or manifest.",
+    "table_sample": "Sizes of tables over time.",
     "audit": "Who did what, from which face.",
     "audit_subject": "What each entry of the trail is about: jobs, dead letters, manifests, groups, workers.",
     "service_state": "What services remember between cycles.",
@@ -50,6 +56,7 @@ _TABLE: Final = re.compile(
 _ADDED: Final = re.compile(
     r"^ALTER TABLE gandy\.(?P<name>\w+)\s+ADD COLUMN (?P<column>.*?);(?P<note>.*)$", re.MULTILINE
 )
+_DROPPED: Final = re.compile(r"^ALTER TABLE gandy\.(?P<name>\w+) DROP COLUMN (?P<column>\w+);$", re.MULTILINE)
 _COLUMN: Final = re.compile(
     r"(?P<name>[a-z_]+)\s+(?P<type>double precision|[a-z]+(?:\[\])?)(?P<rest>.*?),?(?:\s*--\s*(?P<note>.*))?"
 )
@@ -108,6 +115,8 @@ def read_tables() -> dict[str, list[Column]]:
     for text in scripts:
         for found in _ADDED.finditer(text):
             tables[found["name"]] += _columns(f"    {found['column']},{found['note']}")
+        for found in _DROPPED.finditer(text):
+            tables[found["name"]] = [each for each in tables[found["name"]] if each.name != found["column"]]
         for found in _REPLACED.finditer(text):
             tables[found["name"]] = [_checked_by(found, each) for each in tables[found["name"]]]
         for found in _VIEW.finditer(text):

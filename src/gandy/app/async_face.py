@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
 from gandy.app.declaring import Declaring
 from gandy.app.requests import Asked, Requests
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from gandy.app.configuration import Configuration
-    from gandy.app.keywords import EnqueueKeywords, RuntimeScheduleKeywords
+    from gandy.app.keywords import EnqueueKeywords, Parents, PlacedKeywords, ScheduleKeywords
     from gandy.app.opening import OpenApp
     from gandy.app.requests import Job
     from gandy.model.schedule import TimeSchedule
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         SyncFunction,
         SyncRunFirst,
         SyncWithoutInput,
+        TrainWithInput,
         TrainWithoutInput,
     )
 
@@ -166,7 +167,7 @@ class AsyncFace(Declaring, Operating[Awaited]):
         train: TrainWithoutInput,
         schedule: TimeSchedule,
         /,
-        **options: Unpack[RuntimeScheduleKeywords],
+        **options: Unpack[PlacedKeywords],
     ) -> None: ...
 
     @overload
@@ -176,7 +177,7 @@ class AsyncFace(Declaring, Operating[Awaited]):
         train: TrainWithoutInput,
         *,
         schedule: TimeSchedule | None = ...,
-        **options: Unpack[RuntimeScheduleKeywords],
+        **options: Unpack[PlacedKeywords],
     ) -> None: ...
 
     @overload
@@ -186,7 +187,7 @@ class AsyncFace(Declaring, Operating[Awaited]):
         train: type[Train[In, Any]],
         input: In,
         schedule: TimeSchedule | None = ...,
-        **options: Unpack[RuntimeScheduleKeywords],
+        **options: Unpack[PlacedKeywords],
     ) -> None: ...
 
     @overload
@@ -196,7 +197,7 @@ class AsyncFace(Declaring, Operating[Awaited]):
         train: FunctionOf[In],
         input: In,
         schedule: TimeSchedule | None = ...,
-        **options: Unpack[RuntimeScheduleKeywords],
+        **options: Unpack[PlacedKeywords],
     ) -> None: ...
 
     @overload
@@ -206,7 +207,18 @@ class AsyncFace(Declaring, Operating[Awaited]):
         train: RunFirstTrainOf[In],
         input: In,
         schedule: TimeSchedule | None = ...,
-        **options: Unpack[RuntimeScheduleKeywords],
+        **options: Unpack[PlacedKeywords],
+    ) -> None: ...
+
+    @overload
+    async def add_schedule(
+        self,
+        external_id: str,
+        train: TrainWithInput,
+        *,
+        after: Parents,
+        pass_output: Literal[True],
+        **options: Unpack[ScheduleKeywords],
     ) -> None: ...
 
     async def add_schedule(  # noqa: PLR0917 - readable in this order
@@ -215,9 +227,9 @@ class AsyncFace(Declaring, Operating[Awaited]):
         train: Any,
         input: object = NOT_GIVEN,
         schedule: TimeSchedule | None = None,
-        **options: Unpack[RuntimeScheduleKeywords],
+        **options: Any,
     ) -> None:
-        """Make a manifest at run time, on a schedule or `after=` another manifest; no deploy prunes it."""
+        """Make a manifest at run time, on a schedule or `after=` others; no deploy prunes it."""
         operation = self._requests.add_schedule(
             external_id, train, arguments=(input, schedule), keywords=options
         )

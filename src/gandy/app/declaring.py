@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
 
+from gandy.app.declared import Declared
 from gandy.app.delete_old_rows import GROUP as DELETE_OLD_ROWS
-from gandy.app.keywords import Scheduled
-from gandy.desk.declarations import NOT_GIVEN, declare, refuse_bad_id, schedule_options, split_arguments
-from gandy.errors import DeclarationError, DeclaredTooLateError, DuplicateDeclarationError
+from gandy.desk.declarations import NOT_GIVEN, split_arguments
 from gandy.events import EventBus
 from gandy.lifecycle import Contract
-from gandy.model.manifest import BatchDeclaration, Declarations, GroupDeclaration
-from gandy.model.schedule import DormantDependent
+from gandy.model.manifest import GroupDeclaration
 from gandy.rules.schedules import every, once
-from gandy.settings.bounds import problems_of
 from gandy.train.definition import TrainOptions, define_function
 from gandy.train.hooks import Hooks
 from gandy.train.registry import Provided, Registry
@@ -22,9 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime, timedelta
 
-    from gandy.app.keywords import AnyTrain, LifecycleKeywords, ScheduleKeywords, TrainKeywords
-    from gandy.model.manifest import ManifestDeclaration
-    from gandy.model.schedule import Interval, Schedule, TimeSchedule
+    from gandy.app.keywords import (
+        LifecycleKeywords,
+        ManyScheduleKeywords,
+        Parents,
+        PlacedKeywords,
+        Scheduled,
+        ScheduleKeywords,
+        TrainKeywords,
+    )
+    from gandy.model.manifest import Declarations
+    from gandy.model.schedule import Interval, TimeSchedule
     from gandy.submit import Submitter
     from gandy.train.base import (
         AnyFunction,
@@ -33,107 +38,10 @@ if TYPE_CHECKING:
         In,
         RunFirstTrainOf,
         Train,
+        TrainWithInput,
         TrainWithoutInput,
     )
     from gandy.train.hooks import AnyHook, HookName
-
-
-class Declared:
-    """Collects groups, manifests and batches by name, until the application is opened."""
-
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
-        self.is_sealed = False
-        self._groups: dict[str, GroupDeclaration] = {}
-        self._manifests: dict[str, ManifestDeclaration] = {}
-        self._batches: dict[str, BatchDeclaration] = {}
-        self._usual_groups: dict[str, GroupDeclaration] = {}
-        self._contracts: dict[str, Contract] = {}
-
-    def add_group(self, group: GroupDeclaration) -> None:
-        """Declare a group."""
-        self._refuse(group.name, "group", self._groups)
-        if problems := problems_of(group):
-            raise DeclarationError(group.name, "; ".join(problems), what="group")
-        self._groups[group.name] = group
-
-    def add_usual_group(self, group: GroupDeclaration) -> None:
-        """Declare the default of a train's group; the application's own declaration overrides it."""
-        self._usual_groups[group.name] = group
-
-    def add_contract(self, contract: Contract) -> None:
-        """Declare a lifecycle contract."""
-        self._refuse(contract.name, "lifecycle", self._contracts)
-        self._contracts[contract.name] = contract
-
-    @property
-    def contracts(self) -> tuple[Contract, ...]:
-        """The lifecycle contracts, in the order of their declaration."""
-        return tuple(self._contracts.values())
-
-    def schedule(
-        self,
-        external_id: str,
-        train: AnyTrain,
-        *,
-        schedule: Schedule,
-        input: object,
-        keywords: ScheduleKeywords,
-    ) -> Scheduled:
-        """Declare one manifest."""
-        options = schedule_options(keywords)
-        self._refuse(external_id, "manifest", self._manifests)
-        definition = self._registry.resolve(train)
-        self._manifests[external_id] = declare(
-            external_id, definition, schedule, input=input, options=options
-        )
-        if isinstance(schedule, DormantDependent):
-            self._registry.dormant[external_id] = definition
-        return Scheduled(self, external_id)
-
-    def schedule_batch(
-        self,
-        batch: BatchDeclaration,
-        train: AnyTrain,
-        *,
-        schedule: Schedule,
-        inputs: Mapping[str, object],
-        keywords: ScheduleKeywords,
-    ) -> Mapping[str, Scheduled]:
-        """Declare a batch of manifests: all of them, or none if one is refused."""
-        self._refuse(batch.name, "batch", self._batches)
-        if problems := problems_of(batch):
-            raise DeclarationError(batch.name, "; ".join(problems), what="batch")
-        given = schedule_options(keywords)
-        options = {**given, "group": batch.name} if given.get("group") is None else given
-        definition = self._registry.resolve(train)
-        made = {
-            key: declare(
-                f"{batch.name}-{key}", definition, schedule, input=value, options=options, batch=batch.name
-            )
-            for key, value in inputs.items()
-        }
-        for manifest in made.values():
-            self._refuse(manifest.external_id, "manifest", self._manifests)
-        self._batches[batch.name] = batch
-        self._manifests.update((manifest.external_id, manifest) for manifest in made.values())
-        return {key: Scheduled(self, manifest.external_id) for key, manifest in made.items()}
-
-    def of(self, owner: str) -> Declarations:
-        """Return all declarations as one value."""
-        return Declarations(
-            owner=owner,
-            groups=tuple((self._usual_groups | self._groups).values()),
-            manifests=tuple(self._manifests.values()),
-            batches=tuple(self._batches.values()),
-        )
-
-    def _refuse(self, name: str, what: str, known: Mapping[str, object]) -> None:
-        if self.is_sealed:
-            raise DeclaredTooLateError(name)
-        refuse_bad_id(name, what=what)
-        if name in known:
-            raise DuplicateDeclarationError(name, what=what, known=tuple(known))
 
 
 DEFAULT_EVERY: Final = every(minutes=5)
@@ -222,7 +130,7 @@ class Declaring:
         train: TrainWithoutInput,
         schedule: TimeSchedule,
         /,
-        **options: Unpack[ScheduleKeywords],
+        **options: Unpack[PlacedKeywords],
     ) -> Scheduled: ...
 
     @overload
@@ -232,7 +140,7 @@ class Declaring:
         train: TrainWithoutInput,
         *,
         schedule: TimeSchedule | None = ...,
-        **options: Unpack[ScheduleKeywords],
+        **options: Unpack[PlacedKeywords],
     ) -> Scheduled: ...
 
     @overload
@@ -242,7 +150,7 @@ class Declaring:
         train: type[Train[In, Any]],
         input: In,
         schedule: TimeSchedule | None = ...,
-        **options: Unpack[ScheduleKeywords],
+        **options: Unpack[PlacedKeywords],
     ) -> Scheduled: ...
 
     @overload
@@ -252,7 +160,7 @@ class Declaring:
         train: FunctionOf[In],
         input: In,
         schedule: TimeSchedule | None = ...,
-        **options: Unpack[ScheduleKeywords],
+        **options: Unpack[PlacedKeywords],
     ) -> Scheduled: ...
 
     @overload
@@ -262,6 +170,17 @@ class Declaring:
         train: RunFirstTrainOf[In],
         input: In,
         schedule: TimeSchedule | None = ...,
+        **options: Unpack[PlacedKeywords],
+    ) -> Scheduled: ...
+
+    @overload
+    def schedule(
+        self,
+        external_id: str,
+        train: TrainWithInput,
+        *,
+        after: Parents,
+        pass_output: Literal[True],
         **options: Unpack[ScheduleKeywords],
     ) -> Scheduled: ...
 
@@ -271,11 +190,12 @@ class Declaring:
         train: Any,
         input: object = NOT_GIVEN,
         schedule: TimeSchedule | None = None,
-        **options: Unpack[ScheduleKeywords],
+        **options: Any,
     ) -> Scheduled:
         """Declare a manifest: `app.schedule("report", MakeReport, ReportInput(), cron("0 3 * * *"))`.
 
-        Without a schedule it runs only when it is triggered.
+        Without a schedule it runs only when it is triggered, or `after=` other manifests: when each of them
+        has ended, in the way that `on` names, since it was last queued.
         """
         value, when = split_arguments(input, schedule)
         return self._declared.schedule(external_id, train, schedule=when, input=value, keywords=options)
@@ -348,9 +268,7 @@ class Declaring:
         train: type[Train[In, Any]],
         inputs: Mapping[str, In],
         schedule: TimeSchedule,
-        *,
-        prune_empty: bool = ...,
-        **options: Unpack[ScheduleKeywords],
+        **keywords: Unpack[ManyScheduleKeywords],
     ) -> Mapping[str, Scheduled]: ...
 
     @overload
@@ -360,9 +278,7 @@ class Declaring:
         train: FunctionOf[In],
         inputs: Mapping[str, In],
         schedule: TimeSchedule,
-        *,
-        prune_empty: bool = ...,
-        **options: Unpack[ScheduleKeywords],
+        **keywords: Unpack[ManyScheduleKeywords],
     ) -> Mapping[str, Scheduled]: ...
 
     @overload
@@ -372,9 +288,7 @@ class Declaring:
         train: RunFirstTrainOf[In],
         inputs: Mapping[str, In],
         schedule: TimeSchedule,
-        *,
-        prune_empty: bool = ...,
-        **options: Unpack[ScheduleKeywords],
+        **keywords: Unpack[ManyScheduleKeywords],
     ) -> Mapping[str, Scheduled]: ...
 
     def schedule_many(  # noqa: PLR0917 - readable in this order
@@ -383,10 +297,10 @@ class Declaring:
         train: Any,
         inputs: Mapping[str, Any],
         schedule: TimeSchedule,
-        *,
-        prune_empty: bool = False,
-        **options: Unpack[ScheduleKeywords],
+        **keywords: Unpack[ManyScheduleKeywords],
     ) -> Mapping[str, Scheduled]:
-        """Declare NAME-KEY for every input, in the group NAME; a key removed from the mapping is orphaned."""
-        batch = BatchDeclaration(name=name, prune_empty=prune_empty)
-        return self._declared.schedule_batch(batch, train, schedule=schedule, inputs=inputs, keywords=options)
+        """Declare NAME-KEY for every input, in the group NAME; a key removed from the mapping is orphaned.
+
+        `options={KEY: {...}}` are those of single members.
+        """
+        return self._declared.schedule_batch(name, train, schedule=schedule, inputs=inputs, keywords=keywords)

@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Required, TypeAlias, TypedDict, Unpack, overload
 
-from gandy.desk.declarations import NOT_GIVEN
-from gandy.model.schedule import Dependent, DormantDependent, MisfirePolicy
+from gandy.desk.declarations import NOT_GIVEN, Place
+from gandy.model.schedule import Manual, MisfirePolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from datetime import timedelta
 
-    from gandy.app.declaring import Declared
+    from gandy.app.declared import Declared
     from gandy.lifecycle import Table
     from gandy.model.exclusion import Exclusion
     from gandy.settings.bounds import Timeout
     from gandy.store.queueing import UniqueUntil
     from gandy.sweep import Budget, Pace
-    from gandy.train.base import FunctionOf, In, RunFirstTrainOf, Train, TrainWithoutInput
+    from gandy.train.base import (
+        FunctionOf,
+        In,
+        RunFirstTrainOf,
+        Train,
+        TrainWithInput,
+        TrainWithoutInput,
+    )
 
 
 MisfireWord: TypeAlias = Literal["fire_once_now", "do_nothing", "catch_up"]
 ScheduleWord: TypeAlias = Literal["none", "cron", "interval", "once", "dependent", "dormant_dependent"]
 RunState: TypeAlias = Literal["pending", "in_progress", "completed", "failed", "cancelled"]
+EndWord: TypeAlias = Literal["success", "failure", "end"]
 AnyTrain: TypeAlias = "type | Callable[..., object]"
+#: One or several manifests, by what declared them or by id, or all of a `schedule_many`.
+Parents: TypeAlias = "str | Scheduled | Collection[str | Scheduled] | Mapping[str, Scheduled]"
 
 
 class TrainKeywords(TypedDict, total=False):
@@ -64,11 +75,52 @@ class ScheduleKeywords(ChangeKeywords, total=False):
     enabled: bool
 
 
-class RuntimeScheduleKeywords(ScheduleKeywords, total=False):
-    """The further keywords of `add_schedule`: the parent of the manifest."""
+class PlacedKeywords(ScheduleKeywords, total=False):
+    """The further keywords of `schedule` and `add_schedule`: what the manifest follows."""
 
-    after: str | None
+    after: Parents | None
+    on: EndWord | None
     dormant: bool
+
+
+def split_place(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], Place]:
+    """Separate the options of a schedule from what it follows, with parents by their ids."""
+    options = dict(keywords)
+    if "after" in options:
+        options["after"] = _ids_of(options["after"])
+    place = Place.taken_from(options)
+    return options, place
+
+
+def _ids_of(parents: object) -> object:
+    """Return the ids of parents; any other value unchanged, to be refused later."""
+    if isinstance(parents, Mapping):  # of schedule_many
+        return [_ids_of(each) for each in parents.values()]
+    if isinstance(parents, str | bytes) or not isinstance(parents, Iterable):
+        return parents.external_id if isinstance(parents, Scheduled) else parents
+    return [_ids_of(each) for each in parents]
+
+
+class DependentKeywords(ScheduleKeywords, total=False):
+    """The keywords of `then`."""
+
+    on: EndWord
+    dormant: bool
+
+
+class ManyKeywords(TypedDict, total=False):
+    """The keywords of a batch, besides those of its members."""
+
+    prune_empty: bool
+    options: Mapping[str, ScheduleKeywords]  #: of single members, by the key of their input
+
+
+class ManyScheduleKeywords(ScheduleKeywords, ManyKeywords, total=False):
+    """The keywords of `schedule_many`."""
+
+
+class ManyDependentKeywords(DependentKeywords, ManyKeywords, total=False):
+    """The keywords of `then_many`."""
 
 
 class JobKeywords(TypedDict, total=False):
@@ -125,12 +177,7 @@ class Scheduled:
 
     @overload
     def then(
-        self,
-        external_id: str,
-        train: TrainWithoutInput,
-        *,
-        dormant: bool = ...,
-        **options: Unpack[ScheduleKeywords],
+        self, external_id: str, train: TrainWithoutInput, **options: Unpack[DependentKeywords]
     ) -> Scheduled: ...
 
     @overload
@@ -139,30 +186,26 @@ class Scheduled:
         external_id: str,
         train: type[Train[In, Any]],
         input: In,
-        *,
-        dormant: bool = ...,
-        **options: Unpack[ScheduleKeywords],
+        **options: Unpack[DependentKeywords],
+    ) -> Scheduled: ...
+
+    @overload
+    def then(
+        self, external_id: str, train: FunctionOf[In], input: In, **options: Unpack[DependentKeywords]
+    ) -> Scheduled: ...
+
+    @overload
+    def then(
+        self, external_id: str, train: RunFirstTrainOf[In], input: In, **options: Unpack[DependentKeywords]
     ) -> Scheduled: ...
 
     @overload
     def then(
         self,
         external_id: str,
-        train: FunctionOf[In],
-        input: In,
+        train: TrainWithInput,
         *,
-        dormant: bool = ...,
-        **options: Unpack[ScheduleKeywords],
-    ) -> Scheduled: ...
-
-    @overload
-    def then(
-        self,
-        external_id: str,
-        train: RunFirstTrainOf[In],
-        input: In,
-        *,
-        dormant: bool = ...,
+        pass_output: Literal[True],
         **options: Unpack[ScheduleKeywords],
     ) -> Scheduled: ...
 
@@ -171,10 +214,50 @@ class Scheduled:
         external_id: str,
         train: Any,
         input: object = NOT_GIVEN,
-        *,
-        dormant: bool = False,
-        **options: Unpack[ScheduleKeywords],
+        **options: Any,
     ) -> Scheduled:
-        """Declare a manifest that runs after this one's success; a dormant one only if activated."""
-        follows = DormantDependent(self.external_id) if dormant else Dependent(self.external_id)
-        return self._declared.schedule(external_id, train, schedule=follows, input=input, keywords=options)
+        """Declare a manifest that runs after this one.
+
+        `on` is "success" (the default), "failure" or "end". `dormant=True`: only if a run of this one
+        activates it. `pass_output=True`: the output of this one is its input.
+        """
+        keywords = {**options, "after": self}
+        return self._declared.schedule(external_id, train, schedule=Manual(), input=input, keywords=keywords)
+
+    @overload
+    def then_many(
+        self,
+        prefix: str,
+        train: type[Train[In, Any]],
+        inputs: Mapping[str, In],
+        **keywords: Unpack[ManyDependentKeywords],
+    ) -> Mapping[str, Scheduled]: ...
+
+    @overload
+    def then_many(
+        self,
+        prefix: str,
+        train: FunctionOf[In],
+        inputs: Mapping[str, In],
+        **keywords: Unpack[ManyDependentKeywords],
+    ) -> Mapping[str, Scheduled]: ...
+
+    @overload
+    def then_many(
+        self,
+        prefix: str,
+        train: RunFirstTrainOf[In],
+        inputs: Mapping[str, In],
+        **keywords: Unpack[ManyDependentKeywords],
+    ) -> Mapping[str, Scheduled]: ...
+
+    def then_many(
+        self,
+        prefix: str,
+        train: Any,
+        inputs: Mapping[str, Any],
+        **keywords: Unpack[ManyDependentKeywords],
+    ) -> Mapping[str, Scheduled]:
+        """Declare PREFIX-KEY after this one for every input, in the group PREFIX; as `schedule_many`."""
+        given = {**keywords, "after": self}
+        return self._declared.schedule_batch(prefix, train, schedule=Manual(), inputs=inputs, keywords=given)

@@ -7,8 +7,10 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
+from gandy.app.keywords import split_place
 from gandy.desk.declarations import (
     NotGiven,
+    check_passed,
     declare,
     filled_in,
     input_value,
@@ -34,10 +36,10 @@ from gandy.store.statements import Operation
 from gandy.work.layouts import layout_of_train
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gandy.app.configuration import Configuration
-    from gandy.app.keywords import AnyTrain, EnqueueKeywords, RuntimeScheduleKeywords
+    from gandy.app.keywords import AnyTrain, EnqueueKeywords
     from gandy.model.schedule import TimeSchedule
     from gandy.store.queueing import Enqueued, EnqueueRequest, RemovedManifest
     from gandy.train.codec import PayloadCodec
@@ -137,17 +139,17 @@ class Requests:
         train: AnyTrain,
         *,
         arguments: ScheduleArguments,
-        keywords: RuntimeScheduleKeywords,
+        keywords: Mapping[str, Any],
     ) -> Operation[None]:
-        """Make a manifest at run time, on a schedule or after another manifest."""
-        options = dict(keywords)
-        after, dormant = options.pop("after", None), options.pop("dormant", False)
+        """Make a manifest at run time, on a schedule or after others."""
+        options, place = split_place(keywords)
         value, given = split_arguments(*arguments)
-        schedule = placed(external_id, given, after=after, dormant=dormant)
+        schedule = placed(external_id, given, place)
         definition = self._registry.resolve(train)
         declaration = declare(
             external_id, definition, schedule, input=value, options=schedule_options(options)
         )
+        yield from check_passed(self._owner, self._registry, declaration)
         yield from record_layouts(self._owner, [layout_of_train(definition)])
         yield from add_manifest(self._owner, filled_in(declaration, self._configuration.loaded.settings))
 

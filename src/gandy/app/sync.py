@@ -9,7 +9,7 @@ import threading
 import weakref
 from contextlib import AsyncExitStack, contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, Unpack, overload
 
 from gandy.app.opening import OpenApp, opened
 from gandy.app.requests import Asked, Requests
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from gandy.app.configuration import Configuration
     from gandy.app.declaring import Declaring
-    from gandy.app.keywords import EnqueueKeywords, RuntimeScheduleKeywords
+    from gandy.app.keywords import EnqueueKeywords, Parents, PlacedKeywords, ScheduleKeywords
     from gandy.app.requests import Job
     from gandy.clock import ManualClock
     from gandy.model.schedule import TimeSchedule
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         SyncFunction,
         SyncRunFirst,
         SyncWithoutInput,
+        TrainWithInput,
         TrainWithoutInput,
     )
 
@@ -273,7 +274,7 @@ class SyncGandy(Operating[Blocking]):
         train: TrainWithoutInput,
         schedule: TimeSchedule,
         /,
-        **options: Unpack[RuntimeScheduleKeywords],
+        **options: Unpack[PlacedKeywords],
     ) -> None: ...
 
     @overload
@@ -283,7 +284,7 @@ class SyncGandy(Operating[Blocking]):
         train: TrainWithoutInput,
         *,
         schedule: TimeSchedule | None = ...,
-        **options: Unpack[RuntimeScheduleKeywords],
+        **options: Unpack[PlacedKeywords],
     ) -> None: ...
 
     @overload
@@ -293,7 +294,7 @@ class SyncGandy(Operating[Blocking]):
         train: type[Train[In, Any]],
         input: In,
         schedule: TimeSchedule | None = ...,
-        **options: Unpack[RuntimeScheduleKeywords],
+        **options: Unpack[PlacedKeywords],
     ) -> None: ...
 
     @overload
@@ -303,7 +304,7 @@ class SyncGandy(Operating[Blocking]):
         train: FunctionOf[In],
         input: In,
         schedule: TimeSchedule | None = ...,
-        **options: Unpack[RuntimeScheduleKeywords],
+        **options: Unpack[PlacedKeywords],
     ) -> None: ...
 
     @overload
@@ -313,7 +314,18 @@ class SyncGandy(Operating[Blocking]):
         train: RunFirstTrainOf[In],
         input: In,
         schedule: TimeSchedule | None = ...,
-        **options: Unpack[RuntimeScheduleKeywords],
+        **options: Unpack[PlacedKeywords],
+    ) -> None: ...
+
+    @overload
+    def add_schedule(
+        self,
+        external_id: str,
+        train: TrainWithInput,
+        *,
+        after: Parents,
+        pass_output: Literal[True],
+        **options: Unpack[ScheduleKeywords],
     ) -> None: ...
 
     def add_schedule(  # noqa: PLR0917 - readable in this order
@@ -322,9 +334,9 @@ class SyncGandy(Operating[Blocking]):
         train: Any,
         input: object = NOT_GIVEN,
         schedule: TimeSchedule | None = None,
-        **options: Unpack[RuntimeScheduleKeywords],
+        **options: Any,
     ) -> None:
-        """Make a manifest at run time, on a schedule or `after=` another manifest; no deploy prunes it."""
+        """Make a manifest at run time, on a schedule or `after=` others; no deploy prunes it."""
         operation = self._requests.add_schedule(
             external_id, train, arguments=(input, schedule), keywords=options
         )

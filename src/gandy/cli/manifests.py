@@ -21,6 +21,7 @@ from gandy.cli.output import (
 )
 from gandy.cli.session import CommandSession, with_session
 from gandy.desk.audit import local_operator
+from gandy.desk.declarations import Place
 from gandy.desk.explain import explain_manifest
 from gandy.desk.manifests import ManifestDesk, ManifestDetail, ManifestSummary
 from gandy.desk.schedules import (
@@ -33,7 +34,7 @@ from gandy.desk.schedules import (
 )
 from gandy.model import exclusion as exclusion_json
 from gandy.model.manifest import MANIFEST_OPTIONS
-from gandy.model.schedule import MisfirePolicy, ScheduleType
+from gandy.model.schedule import EdgeKind, MisfirePolicy, ScheduleType
 from gandy.store.reading.views import ManifestFilter
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from gandy.desk.explain import Explanation
+    from gandy.desk.schedules import PreviewedInstant
     from gandy.model.options import Option
 
 
@@ -76,18 +78,14 @@ def _schedule_options() -> Iterator[Callable[[Command], Command]]:
 def _placing_options() -> Iterator[Callable[[Command], Command]]:
     at_help = "One time, at this instant with a time zone."
     yield click.option("--at", type=bounded("at"), metavar="T", help=at_help)
-    after_help = "Run it after each success of this manifest, instead of by a schedule."
-    yield click.option(
-        "--after", type=bounded("after"), multiple=True, callback=_one_parent, metavar="ID", help=after_help
-    )
+    after_help = "Run it after this manifest, instead of by a schedule; several times: after each of them."
+    yield click.option("--after", type=bounded("external_id"), multiple=True, metavar="ID", help=after_help)
+    ends = click.Choice([EdgeKind.SUCCESS.value, EdgeKind.FAILURE.value, EdgeKind.END.value])
+    yield click.option("--on", type=ends, help="The end of the parents that counts, success by default.")
+    passed_help = "The output of the parent is the input."
+    yield click.option("--pass-output", is_flag=True, help=passed_help)
     yield click.option("--dormant", is_flag=True, help="Only if a run of the parent activates it.")
     yield click.option("--input", "input_json", type=json_input, metavar="JSON", help="The train's input.")
-
-
-def _one_parent(_context: click.Context, _option: click.Parameter, parents: Sequence[str]) -> str | None:
-    if len(parents) > 1:
-        raise click.BadParameter(f"a manifest has one parent, not {len(parents)}")
-    return parents[0] if parents else None
 
 
 def _options() -> Iterator[Callable[[Command], Command]]:
@@ -126,8 +124,12 @@ def new_manifest(external_id: str, train: str, given: Mapping[str, Any]) -> NewM
         external_id=external_id,
         train=train,
         schedule=new_schedule(given["expression"], given["every"], given["timezone"], at=given["at"]),
-        after=given["after"],
-        dormant=given["dormant"],
+        place=Place(
+            after=given["after"] or None,
+            on=given["on"],
+            dormant=given["dormant"],
+            pass_output=given["pass_output"],
+        ),
         input_json=given["input_json"],
         options={keyword: value for keyword, value in options.items() if value is not None},
     )
@@ -335,11 +337,15 @@ def _delete(call: Call, external_id: str, *, yes: bool) -> None:
 @pass_call
 def preview(call: Call, external_id: str, *, count: int, as_json: bool) -> None:
     """List the next instants with jitter; exclusions and daylight saving changes are marked."""
-    found = with_session(
-        call,
-        lambda session: preview_manifest(session.database, external_id, count, owners=session.owners),
-    )
+
+    async def read(session: CommandSession) -> tuple[Sequence[PreviewedInstant], str]:
+        found = await preview_manifest(session.database, external_id, count, owners=session.owners)
+        return found, (await _desk(session).show(external_id)).schedule
+
+    found, schedule = with_session(call, read)
     emit_rows(found, ("local", "due_at", "scheduled_at", "note"), as_json=as_json)
+    if not found:
+        say(f"It has no instants to come: it runs {schedule}.")
 
 
 @manifests.command(epilog=example("gandy manifests explain report"))

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import threading
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -34,7 +31,6 @@ from gandy.store.reading.views import ManifestFilter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
-    from datetime import timedelta
 
     from gandy.app import Gandy
     from gandy.cli.call import Call
@@ -46,7 +42,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_READING: Final = frozenset({"explain", "health", "list", "logs", "preview", "show", "upcoming"})
+_READING: Final = frozenset(
+    {"explain", "growth", "health", "list", "logs", "preview", "show", "stats", "upcoming"}
+)
 _MOST_NAMES: Final = 10_000
 
 
@@ -143,32 +141,3 @@ def _checked(owners: Owners | None, known: tuple[str, ...], app: Gandy | None) -
     if isinstance(owners, OneOwner) and not is_own and owners.name not in known:
         raise OwnerNotFoundError(owners.name, known)
     return owners
-
-
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-LEAVE_SECONDS: Final = 5.0
-CUT_OFF: Final = 3
-SECOND_SIGNAL: Final = 130
-
-
-def stop_on_signals(*, grace: timedelta) -> asyncio.Event:
-    """Return an event that the first signal sets; the process exits after the grace period in any case."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def ask() -> None:
-        if stop.is_set():
-            os._exit(SECOND_SIGNAL)
-        stop.set()
-        exit_after(grace.total_seconds() + LEAVE_SECONDS)
-
-    for each in SIGNALS:
-        loop.add_signal_handler(each, ask)
-    return stop
-
-
-def exit_after(seconds: float) -> None:
-    """Exit the process after a timeout: a thread that hangs would block the interpreter's exit forever."""
-    timer = threading.Timer(seconds, os._exit, (CUT_OFF,))
-    timer.daemon = True
-    timer.start()

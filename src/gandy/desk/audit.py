@@ -17,7 +17,7 @@ from gandy.settings.values import presentable
 from gandy.store.audit import WHOLE_TRAIL, find_answer, keep_answer, list_deeds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Self
 
     from _typeshed import DataclassInstance
@@ -60,6 +60,14 @@ class Listed(tuple[T, ...]):  # noqa: SLOT001 a subclass of tuple cannot have sl
         listed = cls(map(convert, found.rows))
         listed.next = found.next
         listed.is_cut = found.is_cut
+        return listed
+
+    @classmethod
+    def all_of(cls, items: Iterable[T], *, is_cut: bool) -> Listed[T]:
+        """List what has no next page."""
+        listed = cls(items)
+        listed.next = None
+        listed.is_cut = is_cut
         return listed
 
 

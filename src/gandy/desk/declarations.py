@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, cast
 
 from gandy.desk.queue import input_left_out
 from gandy.errors import DeclarationError, ExclusionError
 from gandy.model.exclusion import DateRange, Dates, Days, Exclusion, TimeWindow, bounded
 from gandy.model.manifest import MANIFEST_OPTIONS, ManifestDeclaration
-from gandy.model.schedule import Dependent, DormantDependent, Manual, TimeSchedule
+from gandy.model.schedule import Dependent, DormantDependent, EdgeKind, Manual, TimeSchedule
 from gandy.rules.exclusions import refuse_none_left
 from gandy.rules.schedules import checked
-from gandy.settings.bounds import BOUNDS, shortened, written
-from gandy.train.definition import TrainOptions, define_function
+from gandy.settings.bounds import BOUNDS
+from gandy.settings.values import shortened, written
+from gandy.store.reading.views import train_of
+from gandy.train.definition import TrainOptions, define_function, fits
+from gandy.train.route import NOTHING, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +25,8 @@ if TYPE_CHECKING:
     from gandy.model.options import Option
     from gandy.model.schedule import Schedule
     from gandy.settings import Settings
-    from gandy.train.registry import AnyTrain
+    from gandy.store.statements import Operation
+    from gandy.train.registry import AnyTrain, Registry
 
 
 T = TypeVar("T")
@@ -81,10 +85,13 @@ def declare(
         for option in MANIFEST_OPTIONS
         if (value := _over(given.get(option.keyword), getattr(train, option.keyword, None))) is not None
     }
+    is_passed = isinstance(schedule, Dependent) and schedule.is_output_passed
+    if is_passed and not isinstance(input, NotGiven):
+        raise DeclarationError(external_id, "the output of its parent is its input; leave out the input")
     return ManifestDeclaration(
         external_id=external_id,
         train=definition.name,
-        input_json=encode_input(definition, input),
+        input_json=None if is_passed else encode_input(definition, input),
         input_type_name=definition.input_type_name,
         schedule=schedule,
         batch=batch,
@@ -113,24 +120,95 @@ def split_arguments(value: object, schedule: TimeSchedule | None) -> tuple[objec
     return (NOT_GIVEN, value) if isinstance(value, TimeSchedule) else (value, Manual())
 
 
-def placed(external_id: str, schedule: TimeSchedule, *, after: object, dormant: object) -> Schedule:
-    """Return the schedule of a manifest made at run time, or its place after a parent."""
-    follows = _follows(external_id, after, dormant=dormant)
-    if follows is not None and not isinstance(schedule, Manual):
-        raise DeclarationError(external_id, "it has both a schedule and a parent; choose one of them")
-    return follows or schedule
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Which manifests another one follows, and how, as given at any interface."""
+
+    after: object = None  #: one id, or several
+    on: object = None
+    dormant: object = False
+    pass_output: object = False
+
+    @classmethod
+    def taken_from(cls, keywords: dict[str, Any]) -> Self:
+        """Take these keywords out of the others."""
+        return cls(**{each.name: keywords.pop(each.name) for each in fields(cls) if each.name in keywords})
 
 
-def _follows(external_id: str, parent: object, *, dormant: object) -> Dependent | DormantDependent | None:
-    if problem := BOUNDS["dormant"].problem("dormant", dormant):
+def placed(external_id: str, schedule: Schedule, place: Place) -> Schedule:
+    """Return the schedule of a manifest, or its place after its parents."""
+    if problem := next(_place_problems(schedule, place), None):
         raise DeclarationError(external_id, problem)
-    if parent is None:
-        if dormant:
-            raise DeclarationError(external_id, "a dormant manifest needs a parent; pass after=...")
-        return None
-    if not isinstance(parent, str) or not BOUNDS["after"].holds(parent):
-        raise DeclarationError(external_id, f"after {BOUNDS['after'].refusal(parent)}")
-    return DormantDependent(parent) if dormant else Dependent(parent)
+    if place.after is None:
+        return schedule
+    parents = (place.after,) if isinstance(place.after, str) else tuple(cast("Sequence[str]", place.after))
+    if place.dormant:
+        return DormantDependent(parents[0])
+    on = EdgeKind.SUCCESS if place.on is None else EdgeKind(str(place.on))
+    return Dependent(*parents, on=on, is_output_passed=bool(place.pass_output))
+
+
+def _place_problems(schedule: Schedule, place: Place) -> Iterator[str]:
+    """Describe what is wrong with a place: values, then values that exclude each other."""
+    for option in ("after", "on", "dormant", "pass_output"):
+        value = getattr(place, option)
+        if value is not None and (problem := BOUNDS[option].problem(option, value)):
+            yield problem
+    if place.after is None:
+        if place.dormant:
+            yield "a dormant manifest needs a parent; pass after=..."
+        if place.on is not None or place.pass_output:
+            yield f"{'pass_output' if place.pass_output else 'on'} needs a parent; pass after=..."
+        return
+    if not isinstance(schedule, Manual):
+        yield "it has both a schedule and a parent; choose one of them"
+    number = 1 if isinstance(place.after, str) else len(set(cast("Sequence[str]", place.after)))
+    if not isinstance(place.after, str) and number < len(cast("Sequence[str]", place.after)):
+        yield "after names a manifest twice; name each one once"
+    if place.dormant:
+        yield from _dormant_problems(place, number)
+    elif place.pass_output:
+        yield from _passing_problems(place, number)
+
+
+def _dormant_problems(place: Place, parents: int) -> Iterator[str]:
+    if parents > 1:
+        yield f"a dormant manifest has one parent, whose runs activate it, not {parents}; pass one after=..."
+    if place.on is not None:
+        yield "a dormant manifest runs when it is activated, not on an end; leave out on or dormant"
+    if place.pass_output:
+        yield "an activation has an input of its own; leave out pass_output or dormant"
+
+
+def _passing_problems(place: Place, parents: int) -> Iterator[str]:
+    if parents > 1:
+        yield f"pass_output needs one parent, not {parents}; leave out pass_output, or pass one after=..."
+    if place.on not in {None, "success"}:
+        yield "only a success has an output; leave out on or pass_output"
+
+
+def refuse_misfit(external_id: str, parent: AnyTrain, train: AnyTrain) -> None:
+    """Raise if a train cannot take the output of its parent's train as its input."""
+    given, wanted = parent.output.declared, train.input.declared
+    if train.plan.input_key is NOTHING:
+        problem = f"pass_output: train {train.name} takes no input; leave out pass_output"
+        raise DeclarationError(external_id, problem)
+    if not fits(given, wanted):
+        problem = (
+            f"pass_output: train {parent.name} gives {type_name(given)}, and train {train.name} takes "
+            f"{type_name(wanted)}; change one of them, or leave out pass_output"
+        )
+        raise DeclarationError(external_id, problem)
+
+
+def check_passed(owner: str, registry: Registry | None, declaration: ManifestDeclaration) -> Operation[None]:
+    """Compare the type of a stored parent's output with a new dependent's input, if both trains are known."""
+    schedule = declaration.schedule
+    if registry is None or not (isinstance(schedule, Dependent) and schedule.is_output_passed):
+        return
+    parent = yield from train_of(owner, schedule.parents[0])
+    if parent is not None and parent in registry:
+        refuse_misfit(declaration.external_id, registry.get(parent), registry.get(declaration.train))
 
 
 def unknown_train(name: str) -> AnyTrain:

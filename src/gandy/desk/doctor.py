@@ -52,6 +52,7 @@ CHECKS: Final = (
     "trains",
     "queue",
     "turns",
+    "dependents",
     "dead letters",
     "references",
     "file",
@@ -132,6 +133,7 @@ class Doctor:
             *findings.of_queue(await read(checkup.count_held_trains(owners))),
             *findings.of_waits(await read(self._old_waits()), await read(read_now())),
             *findings.of_turns(await read(checkup.find_stalled_turns(owners))),
+            *findings.of_dependents(await read(checkup.find_orphaned_parents(owners))),
             *findings.of_letters(
                 await read(checkup.count_letters_by_train(owners)),
                 await read(checkup.list_lost_letters(owners, window=_LATELY)),

@@ -10,7 +10,7 @@ from datetime import (
 from typing import TYPE_CHECKING, Final
 
 from gandy.desk.audit import shown
-from gandy.desk.manifests import describe_schedule, describe_state
+from gandy.desk.manifests import describe_schedule, describe_state, edges_in
 from gandy.rules.recurring import guard_of
 from gandy.settings import format_duration
 from gandy.store.reading import overview
@@ -70,7 +70,7 @@ async def explain_manifest(database: Database, external_id: str, owners: Owners)
     return Explanation(
         external_id=row.external_id,
         train=row.name,
-        schedule=describe_schedule(row, row.parent),
+        schedule=describe_schedule(row, edges_in(picture)),
         state=describe_state(row, is_active=row.active_run_id is not None),
         group=row.group_name,
         now=row.now,
@@ -108,7 +108,7 @@ def _reasons(picture: ManifestPicture) -> Iterator[tuple[str, str | None]]:
         yield f"entry {row.waiting_id} ({row.waiting_origin}) {_waits_for(row)}", None
     if row.turns:
         yield _turns(row), "gandy queue list --status waiting"
-    yield from _parent_reasons(row)
+    yield from _parent_reasons(picture)
     if row.completed_at is not None:
         yield f"it was to run once, and finished at {row.completed_at:%Y-%m-%d %H:%M}Z", None
     if guard_of(picture.view) is None and row.schedule_type == "none":
@@ -141,15 +141,30 @@ def _clock_reasons(picture: ManifestPicture) -> Iterator[tuple[str, str | None]]
         )
 
 
-def _parent_reasons(row: Row) -> Iterator[tuple[str, str | None]]:
-    if row.schedule_type == "dormant_dependent":
-        yield f"it runs only when a run of {row.parent} activates it", None
-    if row.schedule_type != "dependent":
-        return
-    if not row.is_parent_enabled:
-        yield f"its parent {row.parent} is disabled", f"gandy manifests enable {row.parent}"
-    if row.parent_success_count <= row.parent_success_seen:
-        yield f"{row.parent} has not succeeded since it was last queued", None
+#: Of the ends of a parent: what has not happened since the dependent was last queued.
+_NOT_YET: Final = {
+    "success": "has not succeeded",
+    "failure": "has not failed for good",
+    "end": "has not ended",
+}
+
+
+def _parent_reasons(picture: ManifestPicture) -> Iterator[tuple[str, str | None]]:
+    for parent in picture.parents:
+        if parent.orphaned_at is not None:
+            yield (
+                f"its parent {parent.parent} is no longer declared, so it has no new runs",
+                f"declare {parent.parent} again, or {picture.row.external_id} after other manifests",
+            )
+        if parent.kind == "activation":
+            yield f"it runs only when a run of {parent.parent} activates it", None
+            continue
+        if not parent.is_enabled:
+            yield f"its parent {parent.parent} is disabled", f"gandy manifests enable {parent.parent}"
+        if parent.ended <= parent.seen:
+            yield f"{parent.parent} {_NOT_YET[parent.kind]} since it was last queued", None
+    if picture.row.schedule_type == "dependent" and not picture.parents:
+        yield "it has no parent of this application", "declare it after other manifests"
 
 
 def _waits_for(row: Row) -> str:

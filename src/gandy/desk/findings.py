@@ -251,6 +251,19 @@ def of_turns(stalled: Rows) -> Iterator[Finding]:
         )
 
 
+def of_dependents(lost: Rows) -> Iterator[Finding]:
+    """Report dependents that wait for a parent without new runs."""
+    for row in lost:
+        yield Finding(
+            level="warning",
+            check="dependents",
+            what=f"{row.manifest} ({row.owner}) follows {row.parent}, which is no longer declared: "
+            "it has no new runs",
+            to_do=f"declare {row.parent} again, or {row.manifest} after other manifests; "
+            f"gandy manifests explain {row.manifest}",
+        )
+
+
 def of_letters(awaiting: Rows, lost: Rows) -> Iterator[Finding]:
     """Report unresolved dead letters, and failures without a dead letter."""
     for row in awaiting:

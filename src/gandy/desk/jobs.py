@@ -53,7 +53,7 @@ async def read_deeds(database: Database, on: str, owners: Owners) -> Listed[Audi
 
 
 def _latest(on: str) -> DeedFilter:
-    return DeedFilter(on=on, limit=_DEEDS, is_exact=True)
+    return DeedFilter(subject=on, limit=_DEEDS, is_exact=True)
 
 
 def _story(job_id: int, owners: Owners) -> Operation[JobStory]:

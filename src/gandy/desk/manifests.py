@@ -8,10 +8,18 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from gandy.desk.audit import Listed, shown
-from gandy.desk.declarations import NOT_GIVEN, declare, filled_in, placed, schedule_options, unknown_train
+from gandy.desk.declarations import (
+    NOT_GIVEN,
+    check_passed,
+    declare,
+    filled_in,
+    placed,
+    schedule_options,
+    unknown_train,
+)
 from gandy.desk.runs import edited_input
 from gandy.desk.schedules import ManifestChanges, override_values
-from gandy.model.schedule import ScheduleColumns
+from gandy.model.schedule import Edge, EdgeKind, ScheduleColumns, edges_from_json
 from gandy.rules.schedules import describe
 from gandy.settings.bounds import Timeout, as_span, as_timeout, check
 from gandy.store.audit import AuditRecord, record_audit
@@ -23,7 +31,7 @@ from gandy.store.seeding import add_manifest
 from gandy.work.layouts import layouts_for, record_known
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gandy.desk.schedules import NewManifest
     from gandy.model.layout import Layouts
@@ -92,7 +100,10 @@ class ManifestDetail:
     waiting_entry_id: int | None
     waiting_entries: int  #: waiting behind that entry; counted up to 10,001
     dead_letter_id: int | None
-    parent: str | None
+    parent: str | None  #: of several, the first one
+    after: tuple[str, ...]  #: all parents
+    on: str | None  #: which of their ends it follows: success, failure, end, or an activation
+    pass_output: bool  #: the parent's output is its input
     dependents: tuple[str, ...]
     disabled_reason: str | None
     orphaned_at: datetime | None
@@ -179,7 +190,7 @@ class ManifestDesk:
     def _declared(self, owner: str, new: NewManifest) -> Operation[ManifestDeclaration]:
         """Check it like a declaration in code; without a registry, any JSON is accepted as the input."""
         train = unknown_train(new.train) if self._registry is None else self._registry.get(new.train)
-        schedule = placed(new.external_id, new.schedule, after=new.after, dormant=new.dormant)
+        schedule = placed(new.external_id, new.schedule, new.place)
         value: object = NOT_GIVEN
         if new.input_json is not None:
             text = yield from edited_input(
@@ -187,7 +198,9 @@ class ManifestDesk:
             )
             value = train.input.decode(text)
         options = schedule_options(new.options)
-        return declare(new.external_id, train, schedule, input=value, options=options)
+        declaration = declare(new.external_id, train, schedule, input=value, options=options)
+        yield from check_passed(owner, self._registry, declaration)
+        return declaration
 
     async def set(self, external_id: str, changes: ManifestChanges) -> ManifestDetail:
         """Override declared values until the overrides are cleared."""
@@ -263,13 +276,13 @@ class ManifestDesk:
 
 
 def _detail(picture: ManifestPicture, layouts: Layouts) -> ManifestDetail:
-    row = picture.row
+    row, edges = picture.row, edges_in(picture)
     return shown(
         ManifestDetail,
         row,
         train=row.name,
         group=row.group_name,
-        schedule=describe_schedule(row, row.parent),
+        schedule=describe_schedule(row, edges),
         state=describe_state(row, is_active=row.active_run_id is not None),
         input=layouts.shown(row.properties),
         retry=row.is_retried,
@@ -282,6 +295,10 @@ def _detail(picture: ManifestPicture, layouts: Layouts) -> ManifestDetail:
         waiting_entry_id=row.waiting_id,
         waiting_entries=row.turns,
         dead_letter_id=row.letter_id,
+        parent=edges[0].parent if edges else None,
+        after=tuple(edge.parent for edge in edges),
+        on=edges[0].kind.value if edges else None,
+        pass_output=any(edge.is_output_passed for edge in edges),
         dependents=picture.dependents,
         overrides={**_shown_overrides(row, layouts), **_shown_next(picture)},
     )
@@ -301,7 +318,12 @@ def _shown_next(picture: ManifestPicture) -> Json:
     return {"next": view.next_set_to} if view.is_next_set else {}
 
 
-def describe_schedule(row: Row, parent: str | None = None) -> str:
+def edges_in(picture: ManifestPicture) -> tuple[Edge, ...]:
+    """Return what a manifest depends on."""
+    return tuple(Edge(row.parent, EdgeKind(row.kind), row.is_output_passed) for row in picture.parents)
+
+
+def describe_schedule(row: Row, edges: Sequence[Edge]) -> str:
     """Describe when a manifest runs."""
     return describe(
         ScheduleColumns(
@@ -309,8 +331,8 @@ def describe_schedule(row: Row, parent: str | None = None) -> str:
             expression=row.cron_expression,
             seconds=row.interval_seconds,
             timezone=row.timezone,
-            parent=parent,
-        )
+        ),
+        edges,
     )
 
 
@@ -330,7 +352,7 @@ def _summary(row: Row) -> ManifestSummary:
         ManifestSummary,
         row,
         group=row.group_name,
-        schedule=describe_schedule(row),
+        schedule=describe_schedule(row, edges_from_json(row.edges)),
         state=describe_state(row, is_active=row.is_active),
     )
 

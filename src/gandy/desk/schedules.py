@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from gandy.desk.declarations import Place
 from gandy.errors import OverrideError
 from gandy.model.manifest import MANIFEST_OPTIONS
 from gandy.model.schedule import Interval, Manual
@@ -78,13 +79,12 @@ def replaced_schedule(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewManifest:
-    """A manifest to make at run time, on a schedule or after another manifest."""
+    """A manifest to make at run time, on a schedule or after others."""
 
     external_id: str
     train: str
     schedule: TimeSchedule = field(default_factory=Manual)
-    after: str | None = None
-    dormant: bool = False
+    place: Place = field(default_factory=Place)
     input_json: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)  #: by keyword
 
@@ -170,7 +170,8 @@ class GraphEdge:
 
     parent: str
     child: str
-    is_dormant: bool  #: runs only when a run of the parent activates it
+    kind: str  #: the end that the child follows: success, failure, end, or an activation
+    is_output_passed: bool  #: the parent's output is the child's input
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +190,7 @@ async def draw_dependencies(
     rows = await database.read(list_dependencies(owner, group))
     nodes = {node.external_id: node for row in rows for node in (_parent(row), _child(row))}
     edges = tuple(
-        GraphEdge(parent=row.parent, child=row.child, is_dormant=row.schedule_type == "dormant_dependent")
+        GraphEdge(parent=row.parent, child=row.child, kind=row.kind, is_output_passed=row.is_output_passed)
         for row in rows
     )
     return DependencyGraph(nodes=tuple(nodes.values()), edges=edges, is_cut=len(rows) == DRAWN)

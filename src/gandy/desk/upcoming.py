@@ -150,7 +150,7 @@ def _shown(each: _Placed, found: Coming) -> UpcomingManifest:
         external_id=view.external_id,
         train=view.train,
         group=row.group_name,
-        schedule=describe_schedule(row),
+        schedule=describe_schedule(row, ()),
         held_by=None if held is None else held[0],
         why=None if held is None else held[1],
         what_to_do=None if held is None else held[2],

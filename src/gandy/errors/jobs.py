@@ -211,6 +211,17 @@ class TriggerInputConflictError(GandyError):
     entry_id: int
 
 
+@message(
+    "{external_id!r} takes the output of {parent!r} as its input, and there is none yet; "
+    "pass an input, or trigger {parent!r}"
+)
+class TriggerInputMissingError(GandyError):
+    """A trigger without an input, of a manifest whose parent has not succeeded since it was declared."""
+
+    external_id: str
+    parent: str
+
+
 @message("{subject}: {problem}")
 class OverrideError(GandyError, ValueError):
     """A value that cannot override the declared one."""

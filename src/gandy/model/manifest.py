@@ -206,11 +206,8 @@ class DispatchView(NamedTuple):
     has_active_execution: bool = False
     has_successful_metadata: bool = False
     completed_at: datetime | None = None
-    parent_id: int | None = None
-    parent_enabled: bool = True
-    parent_has_successful_metadata: bool = False
-    parent_success_count: int = 0
-    parent_success_seen: int = 0  #: the parent's count when this manifest was last queued
+    parents_enabled: bool = True
+    parents_ended: bool = False  #: each of them, in the way that counts, since this manifest was last queued
     next_look_at: datetime | None = None
     max_retries: int = 3
     is_retried: bool = True
@@ -270,7 +267,6 @@ class Decision:
     occurrence: Occurrence | None = None
     skipped: tuple[Skipped, ...] = ()
     deferred_by: SkipReason | None = None  #: the guard that blocks a due occurrence
-    parent_success_seen: int | None = None  #: to be recorded with the entry of a dependent
     problem: str | None = None  #: why the schedule itself could not be read
 
     @property

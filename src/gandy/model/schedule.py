@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -50,6 +51,25 @@ class SkipReason(StrEnum):
     ERROR = "error"
 
 
+class EdgeKind(StrEnum):
+    """Which end of a parent a dependent follows."""
+
+    SUCCESS = "success"
+    FAILURE = (
+        "failure"  #: its last attempt has failed; an attempt that is followed by another one does not count
+    )
+    END = "end"  #: success, failure, or cancelled
+    ACTIVATION = "activation"  #: a run of the parent asks for it; of dormant dependents only
+
+
+class Edge(NamedTuple):
+    """A dependency, from the side of the dependent."""
+
+    parent: str  #: external id
+    kind: EdgeKind
+    is_output_passed: bool = False  #: the output of the parent is the input of the dependent
+
+
 class Origin(StrEnum):
     """The origin of a queue entry."""
 
@@ -78,7 +98,6 @@ class ScheduleColumns(NamedTuple):
     seconds: float | None = None
     timezone: str = "UTC"
     scheduled_at: datetime | None = None
-    parent: str | None = None
 
 
 class ScheduleKind:
@@ -227,9 +246,59 @@ class Once(ScheduleKind):
         return {"at": self.at, "delay": self.delay}
 
 
+@dataclass(frozen=True, slots=True, init=False)
+class Dependent(ScheduleKind):
+    """Due when each parent has ended, in the way that `on` names, since this manifest was last queued."""
+
+    type = ScheduleType.DEPENDENT
+    parents: tuple[str, ...]  #: external ids
+    on: EdgeKind
+    is_output_passed: bool  #: the parent's output is the input
+
+    def __init__(
+        self, *parents: str, on: EdgeKind = EdgeKind.SUCCESS, is_output_passed: bool = False
+    ) -> None:
+        object.__setattr__(self, "parents", parents)
+        object.__setattr__(self, "on", on)
+        object.__setattr__(self, "is_output_passed", is_output_passed)
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """The parents, in the order in which they were declared."""
+        return tuple(Edge(parent, self.on, self.is_output_passed) for parent in self.parents)
+
+    def to_json(self) -> dict[str, object]:
+        """Serialise the parents, and which of their ends count."""
+        return {
+            "type": self.type.value,
+            "parents": list(self.parents),
+            "on": self.on.value,
+            "is_output_passed": self.is_output_passed,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read them; older declarations have one parent, whose successes count."""
+        if "parents" not in data:
+            return cls(data["parent"])
+        return cls(*data["parents"], on=EdgeKind(data["on"]), is_output_passed=data["is_output_passed"])
+
+    def bounded(self) -> dict[str, object | None]:
+        """Return the parents."""
+        return {"after": self.parents}
+
+
 @dataclass(frozen=True, slots=True)
-class _Follower(ScheduleKind):
+class DormantDependent(ScheduleKind):
+    """Belongs to a parent, and runs only when the parent's run activates it."""
+
+    type = ScheduleType.DORMANT_DEPENDENT
     parent: str  #: external id
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """The parent."""
+        return (Edge(self.parent, EdgeKind.ACTIVATION),)
 
     def to_json(self) -> dict[str, object]:
         """Serialise the parent."""
@@ -241,27 +310,13 @@ class _Follower(ScheduleKind):
         return cls(data["parent"])
 
     @classmethod
-    def from_columns(cls, columns: ScheduleColumns) -> Self:
-        """Read the parent."""
-        return cls(columns.parent or "")
+    def from_columns(cls, columns: ScheduleColumns) -> Self:  # noqa: ARG003 - the parent is an edge
+        """Read the kind alone."""
+        return cls("")
 
     def bounded(self) -> dict[str, object | None]:
         """Return the parent."""
-        return {"after": self.parent}
-
-
-@dataclass(frozen=True, slots=True)
-class Dependent(_Follower):
-    """Due when the parent has succeeded since this manifest was last queued."""
-
-    type = ScheduleType.DEPENDENT
-
-
-@dataclass(frozen=True, slots=True)
-class DormantDependent(_Follower):
-    """Belongs to a parent, and runs only when the parent's run activates it."""
-
-    type = ScheduleType.DORMANT_DEPENDENT
+        return {"after": (self.parent,)}
 
 
 #: Kinds with a timetable: instants that follow each other without end.
@@ -289,6 +344,13 @@ def timezone_of(schedule: Schedule) -> str:
     return schedule.timezone if isinstance(schedule, Cron | Interval | Once) else "UTC"
 
 
-def parent_of(schedule: Schedule) -> str | None:
-    """Return the external id of the parent, or None."""
-    return schedule.parent if isinstance(schedule, _Follower) else None
+def edges_of(schedule: Schedule) -> tuple[Edge, ...]:
+    """Return the dependencies of a manifest with this schedule."""
+    return schedule.edges if isinstance(schedule, Dependent | DormantDependent) else ()
+
+
+def edges_from_json(text: str | None) -> tuple[Edge, ...]:
+    """Read the edges of a manifest, as the statements that list manifests write them."""
+    return tuple(
+        Edge(parent, EdgeKind(kind), bool(is_passed)) for parent, kind, is_passed in json.loads(text or "[]")
+    )

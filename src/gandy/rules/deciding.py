@@ -64,22 +64,14 @@ def _determine_once(view: DispatchView, now: datetime) -> Decision:
 
 
 def _determine_dependent(view: DispatchView, now: datetime) -> Decision:
-    """Queue an entry if the parent has succeeded since the last entry."""
-    has_new_success = (
-        view.parent_has_successful_metadata and view.parent_success_count > view.parent_success_seen
-    )
-    if not (has_new_success and view.parent_enabled):
+    """Queue an entry if every parent has ended since the last entry; its ends are then seen."""
+    if not (view.parents_ended and view.parents_enabled):
         return idle(view)
     guard = guard_of(view)
     if guard is not None:
         return deferred(view, guard)
     priority = entry_priority(view.priority, view.group_priority)
-    return Decision(
-        view.id,
-        None,
-        occurrence=Occurrence(now, now, Origin.DEPENDENT, priority),
-        parent_success_seen=view.parent_success_count,
-    )
+    return Decision(view.id, None, occurrence=Occurrence(now, now, Origin.DEPENDENT, priority))
 
 
 _NONE: Final = timedelta(0)
@@ -108,7 +100,6 @@ class Decider:
             known.occurrence,
             known.skipped,
             known.deferred_by,
-            known.parent_success_seen,
             known.problem,
         )
 

@@ -84,6 +84,8 @@ class Park:
 class Settled:
     """Nothing follows."""
 
+    is_open: bool = False  #: a failure whose next attempt is the next instant of its schedule
+
 
 Aftermath: TypeAlias = RetryPlan | Park | Settled
 
@@ -116,7 +118,7 @@ def aftermath(end: RunEnd, policy: JobPolicy, settings: RetrySettings = USUAL) -
         attempts = "attempt" if failures == 1 else "attempts"
         return Park(f"failed {failures} {attempts} of {max(1, policy.max_retries)}")
     if end.retry_after is None and _is_retried_by_schedule(failures, policy, settings):
-        return Settled()
+        return Settled(is_open=True)
     usual = backoff(_paused_failures(failures, policy, settings), policy.retry_delay, settings)
     delay = with_jitter(usual if end.retry_after is None else end.retry_after, end.id, settings.jitter)
     return RetryPlan(delay, failures, end.losses, end.lone_losses)

@@ -12,6 +12,7 @@ from gandy.model.schedule import (
     Cron,
     Dependent,
     DormantDependent,
+    EdgeKind,
     Interval,
     Manual,
     Once,
@@ -24,9 +25,9 @@ from gandy.settings import format_duration
 from gandy.settings.bounds import BOUNDS, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from gandy.model.schedule import Schedule, ScheduleColumns
+    from gandy.model.schedule import Edge, Schedule, ScheduleColumns
 
 _DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _NAMES: Final = {name[:3].lower(): number for number, name in enumerate(_DAYS[:7])}
@@ -140,7 +141,7 @@ def _same_instants(before: Schedule, after: Schedule) -> bool:
     return before == after
 
 
-def describe(columns: ScheduleColumns) -> str:
+def describe(columns: ScheduleColumns, edges: Sequence[Edge] = ()) -> str:
     """Describe when a schedule is due, from what a listing reads of it."""
     if columns.kind == ScheduleType.CRON:
         words = plain_cron(columns.expression or "")
@@ -148,14 +149,30 @@ def describe(columns: ScheduleColumns) -> str:
         return exact if words is None else f"{words} ({exact})"
     if columns.kind == ScheduleType.INTERVAL:
         return plain_interval(timedelta(seconds=columns.seconds or 0))
-    parent = columns.parent or "its parent"
     others: dict[str, str] = {
         ScheduleType.NONE: "only when triggered",
         ScheduleType.ONCE: "once",
-        ScheduleType.DEPENDENT: f"after {parent}",
-        ScheduleType.DORMANT_DEPENDENT: f"when {parent} activates it",
+        ScheduleType.DEPENDENT: plain_edges(edges),
+        ScheduleType.DORMANT_DEPENDENT: plain_edges(edges),
     }
     return others.get(columns.kind, f"unknown kind of schedule: {columns.kind}")
+
+
+_AFTER: Final = {
+    EdgeKind.SUCCESS: "after {}",
+    EdgeKind.FAILURE: "after a failure of {}",
+    EdgeKind.END: "after any end of {}",
+    EdgeKind.ACTIVATION: "when {} activates it",
+}
+
+
+def plain_edges(edges: Sequence[Edge]) -> str:
+    """Describe what a dependent follows."""
+    names = [edge.parent for edge in edges] or ["its parent"]
+    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    kind = edges[0].kind if edges else EdgeKind.SUCCESS
+    passed = ", with its output" if any(edge.is_output_passed for edge in edges) else ""
+    return _AFTER[kind].format(listed) + passed
 
 
 def plain_interval(rate: timedelta) -> str:
@@ -228,26 +245,35 @@ def _weekday(text: str) -> str | None:
     return _DAYS[number] if 0 <= number < len(_DAYS) else None
 
 
-def find_cycle(parents: Mapping[str, str], starts: Iterable[str] | None = None) -> tuple[str, ...] | None:
+def find_cycle(
+    parents: Mapping[str, Collection[str]], starts: Iterable[str] | None = None
+) -> tuple[str, ...] | None:
     """Find a cycle of dependents; the first manifest is repeated at the end.
 
-    `parents` maps each dependent to its parent; `starts` limits the search to the added manifests.
+    `parents` maps each dependent to its parents; `starts` limits the search to the added manifests.
     """
     cleared: set[str] = set()
     for start in parents if starts is None else starts:
-        path: dict[str, None] = {}
-        here: str | None = start
-        while here is not None and here not in cleared:
-            if here in path:
+        path: dict[str, Iterator[str]] = {} if start in cleared else {start: _above(parents, start)}
+        while path:
+            here = next(reversed(path))
+            parent = next((each for each in path[here] if each not in cleared), None)
+            if parent is None:
+                cleared.add(here)
+                del path[here]
+            elif parent in path:
                 names = list(path)
-                return (*names[names.index(here) :], here)
-            path[here] = None
-            here = parents.get(here)
-        cleared.update(path)
+                return (*names[names.index(parent) :], parent)
+            else:
+                path[parent] = _above(parents, parent)
     return None
 
 
-def refuse_cycle(parents: Mapping[str, str], starts: Iterable[str] | None = None) -> None:
+def _above(parents: Mapping[str, Collection[str]], name: str) -> Iterator[str]:
+    return iter(parents.get(name, ()))
+
+
+def refuse_cycle(parents: Mapping[str, Collection[str]], starts: Iterable[str] | None = None) -> None:
     """Raise an error that lists the cycle, if there is one."""
     cycle = find_cycle(parents, starts)
     if cycle is not None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from gandy.errors import TimezoneNotFoundError
-from gandy.settings.bounds import shortened, shown
+from gandy.settings.bounds import shown
+from gandy.settings.values import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

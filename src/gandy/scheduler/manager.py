@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 async def load_manifests(request: CycleRequest, transaction: Transaction) -> LoadedManifests:
-    """Load the manifests due by their own instant or by a parent's success, a share of each group."""
+    """Load the manifests due by their own instant or by the end of a parent, a share of each group."""
     begun, limit = request.monotonic(), request.settings.max_entries_per_cycle
     await transaction.run(wake_dependents())
     demands = await transaction.run(count_due())

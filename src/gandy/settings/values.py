@@ -64,6 +64,7 @@ def _what_is_wrong_with(text: str) -> str:
     return "is not a duration such as 250ms, 90s, 30m, 1h30m, 7d or 2w"
 
 
+_LONGEST_SHOWN: Final = 80
 LONGEST: Final = 200
 #: Letters and marks that are invisible, although Unicode classifies them as visible.
 _INVISIBLE: Final = re.compile(
@@ -108,3 +109,21 @@ def _kind_of(character: str) -> str:
     if _INVISIBLE.match(character):
         return "an invisible character"
     return _KINDS.get(unicodedata.category(character), "white space other than a space")
+
+
+def written(value: object) -> str:
+    """Return the repr of any value, even if its `__repr__` raises."""
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - its `__repr__` may raise anything
+        return f"a {type(value).__name__}"
+
+
+def shortened(text: str) -> str:
+    """Cut a text that is too long for a message."""
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+
+
+def is_storable(value: str) -> bool:
+    """Return whether both databases can store a text: neither stores NUL and lone surrogates."""
+    return "\x00" not in value and not any("\ud800" <= character <= "\udfff" for character in value)

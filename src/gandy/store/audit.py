@@ -57,11 +57,11 @@ class DeedFilter:
     """Which part of the audit trail to list; None does not filter."""
 
     by: str | None = None  #: the operator
-    on: str | None = None  #: the id of a job, a manifest, a group..., or of a dead letter
+    subject: str | None = None  #: the id of a job, a manifest, a group..., or of a dead letter
     since: timedelta | None = None  #: only the latest
     before: int | None = None
     limit: int = 50
-    is_exact: bool = False  #: a number in `on` is a job only, not a dead letter
+    is_exact: bool = False  #: a number in `subject` is a job only, not a dead letter
 
 
 WHOLE_TRAIL: Final = DeedFilter()
@@ -69,11 +69,17 @@ WHOLE_TRAIL: Final = DeedFilter()
 
 def list_deeds(owners: Owners, wanted: DeedFilter = WHOLE_TRAIL) -> Operation[Search]:
     """Read the audit trail, newest first."""
-    letter = None if wanted.on is None else wanted.on if wanted.is_exact else f"dead letter {wanted.on}"
+    letter = (
+        None
+        if wanted.subject is None
+        else wanted.subject
+        if wanted.is_exact
+        else f"dead letter {wanted.subject}"
+    )
     given = {
         "owner": owners.bound,
         "actor": wanted.by,
-        "subject": wanted.on,
+        "subject": wanted.subject,
         "letter": letter,
         "since": None if wanted.since is None else (yield from _ago(wanted.since)),
         "before": below(wanted.before),
@@ -86,7 +92,7 @@ def _walk(wanted: DeedFilter, owners: Owners) -> str:
     """Choose the most selective index."""
     if owners.bound is None:
         return "search_deeds"
-    if wanted.on is not None:
+    if wanted.subject is not None:
         return "search_deeds_on"
     return "search_deeds_of_owner" if wanted.by is None else "search_deeds_by"
 

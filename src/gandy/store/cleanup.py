@@ -106,6 +106,15 @@ def next_place(walk: Walk, after: WalkPlace | None) -> Operation[WalkPlace | Non
     return (yield from walk.find(after, 1)).last
 
 
+def find_first(walks: Sequence[Walk], *, patience: timedelta) -> Operation[list[WalkPlace | None]]:
+    """Return the position of the first deletable row of each walk."""
+    yield statement("begin_batch", milliseconds=int(patience.total_seconds() * 1000))
+    places = []
+    for walk in walks:
+        places.append((yield from next_place(walk, None)))  # noqa: PERF401 - a comprehension cannot yield
+    return places
+
+
 def found_in(row: Row) -> Found:
     """Read the result of a finding statement: count, last row, and ids in the database's own format."""
     buckets = getattr(row, "buckets", None)

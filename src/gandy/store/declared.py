@@ -1,4 +1,4 @@
-"""The stored form of declarations, and the manifest rows built from them."""
+"""The stored form of declarations, and the rows of manifests and of their edges."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gandy.model.manifest import MANIFEST_OPTIONS, GroupDeclaration, ManifestDeclaration
-from gandy.model.schedule import Dependent, Once, parent_of, schedule_from_json, timezone_of
+from gandy.model.schedule import Dependent, Once, edges_of, schedule_from_json, timezone_of
 from gandy.rules.dispatching import entry_priority
 from gandy.rules.exclusions import refuse_excluded_once, refuse_none_left
 from gandy.rules.schedules import changed_cursor, first_cursor
+from gandy.store.statements import batch, statement
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from gandy.model.schedule import Schedule
-    from gandy.store.statements import Row
+    from gandy.model.schedule import Edge, Schedule
+    from gandy.store.statements import Operation, Row
 
 
 Stored: TypeAlias = "dict[str, Any]"  # JSON, as this module wrote it
@@ -207,6 +208,48 @@ class RowMaker:
         }
 
 
+def insert_edges(owner: str, schedules: Iterable[tuple[str, Schedule]]) -> Operation[None]:
+    """Write the edges of manifests, given with their ids; a new edge counts from now on."""
+    rows = [
+        {
+            "child": child,
+            "parent": edge.parent,
+            "place": place,
+            "kind": edge.kind.value,
+            "is_output_passed": edge.is_output_passed,
+        }
+        for child, schedule in schedules
+        for place, edge in enumerate(edges_of(schedule))
+    ]
+    yield batch("insert_edges", rows, owner=owner)
+
+
+def change_edges(owner: str, changes: Iterable[tuple[Row, Change]]) -> Operation[None]:
+    """Write the edges of changed manifests: one that is declared as before keeps what it has seen."""
+    kept, after = [], []
+    for stored, change in changes:
+        before = _schedule_in(stored.declared, stored.overrides)
+        schedule = _schedule_in(change.declared, change.overrides)
+        if edges_of(before) or edges_of(schedule):
+            words = {edge.parent: _kept_as(edge) for edge in edges_of(schedule)}
+            kept.append({"child_id": stored.id, "kept": json.dumps(words)})
+            after.append((stored.external_id, schedule))
+    dropped = yield batch("drop_edges", kept)
+    passed = sorted({row.parent_id for row in dropped if row.is_output_passed})
+    yield from insert_edges(owner, after)
+    if passed:
+        yield statement("forget_outputs", ids=passed)
+
+
+def _schedule_in(declared: str, overrides: str) -> Schedule:
+    return schedule_from_json({**json.loads(declared), **json.loads(overrides)}["schedule"])
+
+
+def _kept_as(edge: Edge) -> str:
+    """Name what an edge must be to stay as it is, in the words of `drop_edges`."""
+    return f"{edge.kind.value}+output" if edge.is_output_passed else edge.kind.value
+
+
 def _used_instants(stored: Row, before: Schedule, *, is_replaced: bool) -> dict[str, str | None]:
     """Return the used instants of a once; add the replaced one if its run had begun."""
     used: dict[str, str | None] = json.loads(stored.used_instants)
@@ -231,7 +274,7 @@ def _schedule_columns(schedule: Schedule) -> ManifestRow:
         "cron_expression": None,
         "interval_seconds": None,
         "timezone": timezone_of(schedule),
-        "parent": parent_of(schedule),
+        "parent": edges[0].parent if (edges := edges_of(schedule)) else None,
         **schedule.columns(),
     }
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
-from gandy.model.run import EndedBy, TrainState
+from gandy.model.run import EndedBy, RunMeasure, TrainState
+from gandy.model.schedule import EdgeKind
 from gandy.rules.ending import USUAL, JobPolicy, Park, RetryPlan, Settled, aftermath
 from gandy.settings.bounds import LONGEST_RETENTION, as_span
+from gandy.store.letters import park_jobs
+from gandy.store.manifests import announce_work
 from gandy.store.runs import EndedRun, read_policies
 from gandy.store.statements import batch, batch_of, statement
 from gandy.store.waiting import (
@@ -59,14 +61,12 @@ class FinishResult:
     makes_room: bool = False  #: a place under a cap is free and is to be filled at once
     #: runs that failed because their activations were refused
     refused_activations: Mapping[int, ActivationError] = field(default_factory=dict)
+    measures: Sequence[RunMeasure] = ()  #: of the recorded ends, for statistics; the caller keeps them
 
     @property
     def parked(self) -> tuple[int, ...]:
         """The runs whose job now has a dead letter."""
         return tuple(self.letters)
-
-
-_ID = attrgetter("id")
 
 
 def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishResult]:
@@ -76,17 +76,22 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
     activations = yield from judge(ends, children, problem_of=rules.problem_of_input)
     if activations.refused:
         ends = [_judged(end, activations) for end in ends]
-    by_id = sorted(ends, key=_ID)  # a fixed lock order: two that end the same runs cannot deadlock
+    by_id = sorted(ends, key=attrgetter("id"))  # a fixed lock order, against deadlocks
     rows = yield batch_of(
         "end_runs", _ENDED_FIELDS, [_ended(end, manifests, rules.retention) for end in by_id]
     )
     finished = {row.id: row.bucket for row in rows}
+    recorded = {row.id: row for row in rows}
     overruled = frozenset(row.id for row in rows if row.is_overruled)
     settled = [overruled_end(end) if end.id in overruled else end for end in ends if end.id in finished]
-    retries, parks = yield from _decide(settled, finished, rules.retry)
-    waiting = yield from _record_on_manifests(settled, parks)
+    decided = yield from _decide(settled, finished, rules.retry)
+    retries = decided.retries
+    parked = yield from park_jobs(
+        decided.parks, finished, owner=rules.owner, limit=rules.max_awaiting_letters_per_train
+    )
+    decided.over -= parked.behind
+    waiting = yield from _record_on_manifests(settled, decided)
     retried = yield from _queue_retries(retries, manifests, finished)
-    letters = yield from _park(parks, finished, rules)
     yield from _settle_keys(settled, retried)
     waiting |= yield from keep_activations(activations, finished)
     promoted = yield from promote(waiting)
@@ -96,23 +101,23 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
         finished=finished,
         refused=tuple(end.id for end in ends if end.id not in finished),
         retried=len(retried),
-        letters=letters,
+        letters=parked.letters,
         overruled=overruled,
         makes_room=makes_room,
         refused_activations={
             run_id: error for run_id, error in activations.refused.items() if run_id in finished
         },
+        measures=[
+            RunMeasure(end.train, end.manifest_id, end.state, row.minute, row.waited, row.took)
+            for end in settled
+            for row in (recorded[end.id],)
+        ],
     )
 
 
 def _judged(end: RunEnd, activations: Activations) -> RunEnd:
     error = activations.refused.get(end.id)
     return end if error is None else refused_end(end, error)
-
-
-def announce_work(owner: str) -> Operation[None]:
-    """Notify every worker that there may be work to claim."""
-    yield statement("notify", payload=f"work:{owner}")
 
 
 def overruled_end(end: RunEnd) -> RunEnd:
@@ -203,12 +208,26 @@ def _ad_hoc_policy(end: RunEnd, settings: RetrySettings) -> JobPolicy:
     )
 
 
+@dataclass(slots=True)
+class _Decided:
+    """What follows failures."""
+
+    retries: list[tuple[RunEnd, RetryPlan]] = field(default_factory=list)
+    parks: list[tuple[RunEnd, Park]] = field(default_factory=list)
+    over: set[int] = field(default_factory=set)  #: runs that were the last attempt of their occurrence
+
+    def end_of(self, end: RunEnd) -> str | None:
+        """Name the end of the occurrence, in the words of the edges; None: another attempt follows."""
+        if end.state is TrainState.FAILED:
+            return EdgeKind.FAILURE.value if end.id in self.over else None
+        return (EdgeKind.SUCCESS if end.state is TrainState.COMPLETED else EdgeKind.END).value
+
+
 def _decide(
     settled: Iterable[RunEnd], buckets: Mapping[int, str | None], settings: RetrySettings
-) -> Operation[tuple[list[tuple[RunEnd, RetryPlan]], list[tuple[RunEnd, Park]]]]:
+) -> Operation[_Decided]:
     """Decide what follows each failure, by the job's policy or its manifest's."""
-    retries: list[tuple[RunEnd, RetryPlan]] = []
-    parks: list[tuple[RunEnd, Park]] = []
+    decided = _Decided()
     failed = [end for end in settled if end.state is TrainState.FAILED]
     of_manifests = {
         end.manifest_id: EndedRun(end.id, buckets[end.id]) for end in failed if end.manifest_id is not None
@@ -220,26 +239,26 @@ def _decide(
             continue
         match aftermath(end, policy, settings):
             case RetryPlan() as retry:
-                retries.append((end, retry))
+                decided.retries.append((end, retry))
             case Park() as park:
-                parks.append((end, park))
-            case Settled():
-                pass
+                decided.parks.append((end, park))
+                decided.over.add(end.id)
+            case Settled(is_open=is_open):
+                decided.over |= set() if is_open else {end.id}
             case unknown:
                 assert_never(unknown)
-    return retries, parks
+    return decided
 
 
-def _record_on_manifests(
-    settled: Iterable[RunEnd], parks: Iterable[tuple[RunEnd, Park]]
-) -> Operation[set[int]]:
+def _record_on_manifests(settled: Sequence[RunEnd], decided: _Decided) -> Operation[set[int]]:
     """Record ends on their manifests; return the manifests that have waiting entries."""
-    exhausted = {end.id for end, _ in parks}
+    exhausted = {end.id for end, _ in decided.parks}
     rows = [
         {
             "manifest_id": end.manifest_id,
             "run_id": end.id,
             "state": end.state.value,
+            "ended": decided.end_of(end),
             "is_counted": end.is_counted,
             "needs_look": end.id in exhausted,
         }
@@ -249,12 +268,23 @@ def _record_on_manifests(
     if not rows:
         return set()
     recorded = yield batch("record_manifest_ends", rows)
+    yield from _keep_outputs(settled, {row.id for row in recorded if row.is_output_kept})
     released = yield statement("release_entries", manifest_ids=[row["manifest_id"] for row in rows])
     for owner in {row.owner for row in released if row.is_ready}:
         yield statement("notify", payload=f"work:{owner}")
     for owner in {row.owner for row in recorded if row.is_due}:
         yield statement("notify", payload=f"manager:{owner}")
     return {row.id for row in recorded if row.has_waiting}
+
+
+def _keep_outputs(settled: Iterable[RunEnd], manifest_ids: set[int]) -> Operation[None]:
+    """Keep the outputs that dependents take as their input; most manifests have no such dependent."""
+    outputs = [
+        {"manifest_id": end.manifest_id, "output": end.output_json or "null"}
+        for end in settled
+        if end.manifest_id in manifest_ids
+    ]
+    yield batch("keep_outputs", outputs)
 
 
 def _queue_retries(
@@ -317,63 +347,6 @@ def _carry_losses(served: Sequence[tuple[RunEnd, RetryPlan]]) -> Operation[None]
     )
 
 
-def _park(
-    parks: Sequence[tuple[RunEnd, Park]], buckets: Mapping[int, str | None], rules: FinishRules
-) -> Operation[dict[int, int]]:
-    """Write the dead letters of jobs that used up their attempts, with the inputs that failed.
-
-    They are written with the end: counts and limits of a manifest may change before a cycle looks at it.
-    If the usual end was refused, perhaps because of the letter, the manager writes it.
-    """
-    if not parks:
-        return {}
-    kept = yield from _within_bounds([each for each in parks if not _is_left_to_manager(*each)], rules)
-    texts = [(end.id, buckets[end.id], _reason(end, park), _evidence(end)) for end, park in kept]
-    rows = yield batch_of("park_jobs", ("id", "bucket", "reason", "evidence"), texts)
-    letters = {row.metadata_id: row.id for row in rows}
-    beside = [end.id for end, _ in kept if end.manifest_id is not None and end.id not in letters]
-    yield batch_of("wait_behind_letter", ("id", "bucket"), [(run_id, buckets[run_id]) for run_id in beside])
-    return letters
-
-
-def _is_left_to_manager(end: RunEnd, park: Park) -> bool:
-    """Return whether the manager finds the missing letter, by the manifest's counts."""
-    return end.is_bare and end.is_counted and end.manifest_id is not None and not park.is_at_once
-
-
-def _within_bounds(
-    parks: Sequence[tuple[RunEnd, Park]], rules: FinishRules
-) -> Operation[list[tuple[RunEnd, Park]]]:
-    """Limit the dead letters of a train's ad-hoc work; the surplus is counted and dropped by design."""
-    kept: list[tuple[RunEnd, Park]] = [each for each in parks if each[0].manifest_id is not None]
-    by_train: dict[str, list[tuple[RunEnd, Park]]] = {}
-    for each in parks:
-        if each[0].manifest_id is None:
-            by_train.setdefault(each[0].train, []).append(each)
-    limit = rules.max_awaiting_letters_per_train
-    for train, jobs in by_train.items():
-        found = yield statement("count_awaiting_letters", owner=rules.owner, train_name=train, limit=limit)
-        room = max(limit - found[0].awaiting, 0)
-        kept += jobs[:room]
-        if len(jobs) > room:
-            yield statement("count_lost_letters", owner=rules.owner, train_name=train, count=len(jobs) - room)
-    return kept
-
-
-def _reason(end: RunEnd, park: Park) -> str:
-    return (
-        park.reason
-        if end.failure is None
-        else f"{park.reason}: {end.failure.exception}: {end.failure.reason}"
-    )
-
-
-def _evidence(end: RunEnd) -> str:
-    return json.dumps(
-        {"failures": end.failures + int(end.is_counted), "losses": end.losses, "lone_losses": end.lone_losses}
-    )
-
-
 def _settle_keys(settled: Sequence[RunEnd], retried: Mapping[int, int]) -> Operation[None]:
     """Pass a unique key on to the next attempt, or release it once the job is over."""
     holders = [end.id for end in settled if end.unique_key is not None]
@@ -392,7 +365,7 @@ def _wake(
     """Notify workers once: of work to claim now, or of a later instant."""
     is_ready = any(not retry.delay for _, retry in retries)
     if is_ready or tells_room:
-        yield from announce_work(rules.owner)
+        yield from announce_work([rules.owner])
     elif retries:
         yield statement("notify", payload=f"later:{rules.owner}")
     yield from announce_promoted(promoted)

@@ -1,7 +1,8 @@
-"""Dead letters: requeueing and resolving them, and the effects on their manifests."""
+"""Dead letters: writing, requeueing and resolving them, and the effects on their manifests."""
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,7 +11,7 @@ from gandy.model.schedule import Recurring
 from gandy.rules.recurring import settle_letter
 from gandy.store.audit import AuditRecord, letter_subject, record_audit
 from gandy.store.manifests import advance, load_views, read_now, record_skips
-from gandy.store.statements import batch, statement
+from gandy.store.statements import batch, batch_of, statement
 from gandy.store.waiting import input_digest, promote_and_announce, step_back
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from gandy.model.manifest import Decision, DispatchView
     from gandy.model.owners import Operator, Owners
+    from gandy.model.run import RunEnd
+    from gandy.rules.ending import Park
     from gandy.store.reading.listings import LetterFilter, LetterStatus
     from gandy.store.statements import Operation, Row, Rows
 
@@ -253,3 +256,70 @@ def _left(ids: Sequence[int], known: set[int], won: Rows) -> tuple[tuple[int, ..
 
 def _owners(rows: Iterable[Row]) -> list[str]:
     return sorted({row.owner for row in rows})
+
+
+class Parked(NamedTuple):
+    """The dead letters written, by run, and the runs that wait behind the letter that their manifest has."""
+
+    letters: Mapping[int, int]
+    behind: frozenset[int]
+
+
+def park_jobs(
+    parks: Sequence[tuple[RunEnd, Park]], buckets: Mapping[int, str | None], *, owner: str, limit: int
+) -> Operation[Parked]:
+    """Write the dead letters of jobs that used up their attempts, with the inputs that failed.
+
+    `limit` is that of the awaiting letters of a train's ad-hoc work.
+
+    They are written with the end: counts and limits of a manifest may change before a cycle looks at it.
+    If the usual end was refused, perhaps because of the letter, the manager writes it.
+    """
+    if not parks:
+        return Parked({}, frozenset())
+    mine = [each for each in parks if not _is_left_to_manager(*each)]
+    kept = yield from _within_bounds(mine, owner, limit)
+    texts = [(end.id, buckets[end.id], _reason(end, park), _evidence(end)) for end, park in kept]
+    rows = yield batch_of("park_jobs", ("id", "bucket", "reason", "evidence"), texts)
+    letters = {row.metadata_id: row.id for row in rows}
+    beside = [end.id for end, _ in kept if end.manifest_id is not None and end.id not in letters]
+    places = [(run_id, buckets[run_id]) for run_id in beside]
+    waiting = yield batch_of("wait_behind_letter", ("id", "bucket"), places)
+    return Parked(letters, frozenset(row.retry_of for row in waiting))
+
+
+def _is_left_to_manager(end: RunEnd, park: Park) -> bool:
+    """Return whether the manager finds the missing letter, by the manifest's counts."""
+    return end.is_bare and end.is_counted and end.manifest_id is not None and not park.is_at_once
+
+
+def _within_bounds(
+    parks: Sequence[tuple[RunEnd, Park]], owner: str, limit: int
+) -> Operation[list[tuple[RunEnd, Park]]]:
+    """Limit the dead letters of a train's ad-hoc work; the surplus is counted and dropped by design."""
+    kept: list[tuple[RunEnd, Park]] = [each for each in parks if each[0].manifest_id is not None]
+    by_train: dict[str, list[tuple[RunEnd, Park]]] = {}
+    for each in parks:
+        if each[0].manifest_id is None:
+            by_train.setdefault(each[0].train, []).append(each)
+    for train, jobs in by_train.items():
+        found = yield statement("count_awaiting_letters", owner=owner, train_name=train, limit=limit)
+        room = max(limit - found[0].awaiting, 0)
+        kept += jobs[:room]
+        if len(jobs) > room:
+            yield statement("count_lost_letters", owner=owner, train_name=train, count=len(jobs) - room)
+    return kept
+
+
+def _reason(end: RunEnd, park: Park) -> str:
+    return (
+        park.reason
+        if end.failure is None
+        else f"{park.reason}: {end.failure.exception}: {end.failure.reason}"
+    )
+
+
+def _evidence(end: RunEnd) -> str:
+    return json.dumps(
+        {"failures": end.failures + int(end.is_counted), "losses": end.losses, "lone_losses": end.lone_losses}
+    )

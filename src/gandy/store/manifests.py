@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -66,7 +67,7 @@ def try_lock_cycle() -> Operation[bool]:
 
 
 def wake_dependents() -> Operation[int]:
-    """Schedule a look at every dependent of a parent that succeeded."""
+    """Schedule a look at every dependent of a parent that ended."""
     return len((yield statement("wake_dependents", limit=_PARENTS_AT_ONCE)))
 
 
@@ -131,6 +132,19 @@ def announce_work(owners: Iterable[str]) -> Operation[None]:
         yield statement("notify", payload=f"work:{owner}")
 
 
+def count_cancelled(entries: Iterable[Row]) -> Operation[None]:
+    """Count entries that were cancelled before they began as ends; the manifests are locked."""
+    counts = Counter(row.manifest_id for row in entries if row.manifest_id is not None)
+    rows = [{"manifest_id": each, "count": count} for each, count in sorted(counts.items())]
+    yield from announce_ends((yield batch("count_cancelled", rows)))
+
+
+def announce_ends(rows: Rows) -> Operation[None]:
+    """Notify the managers of owners whose manifests ended in a way that a dependent follows."""
+    for owner in sorted({row.owner for row in rows if row.has_dependents_due}):
+        yield statement("notify", payload=f"manager:{owner}")
+
+
 def advance(decided: Sequence[tuple[DispatchView, Decision]]) -> Operation[MovedManifests]:
     """Advance cursors and write entries; skip a manifest that changed meanwhile (optimistic locking)."""
     return (yield from _advance([_advance_row(view, decision) for view, decision in decided]))
@@ -156,10 +170,7 @@ def _advance(advances: Sequence[_Advance]) -> Operation[MovedManifests]:
 
 def step_back(views: Sequence[DispatchView]) -> Operation[int]:
     """Restore the cursors of manifests whose entry was refused because another was queued in between."""
-    rows = [
-        {"id": view.id, "cursor": view.next_scheduled_run, "parent_seen": view.parent_success_seen}
-        for view in views
-    ]
+    rows = [{"id": view.id, "cursor": view.next_scheduled_run} for view in views]
     stepped = len((yield batch("step_back", rows)))
     if views:
         yield statement("look_again", ids=[view.id for view in views])
@@ -212,7 +223,6 @@ class _Advance(NamedTuple):
     due_at: datetime | None
     scheduled_at: datetime | None
     origin: str | None
-    parent_seen: int | None
     skip_reason: str | None
 
 
@@ -227,7 +237,6 @@ def _advance_row(view: DispatchView, decision: Decision) -> _Advance:
         None if occurrence is None else occurrence.due_at,
         None if occurrence is None else occurrence.scheduled_at,
         None if occurrence is None else occurrence.origin.value,
-        decision.parent_success_seen,
         _skip_reason(view, decision),
     )
 
@@ -246,7 +255,7 @@ def views_of(rows: Rows, *, left_over: int = 0) -> DueManifests:
     unreadable: dict[int, str] = {}
     for row in rows:
         try:
-            views.append(_view(row, schedule_of(*row[5:11]), exclusions_of(row.exclusions)))
+            views.append(_view(row, schedule_of(*row[5:10]), exclusions_of(row.exclusions)))
         except Exception as error:  # noqa: BLE001 an unreadable row must not hide the others
             known = isinstance(error, ScheduleError)
             unreadable[row.id] = str(error) if known else f"unreadable: {type(error).__name__}: {error}"
@@ -291,11 +300,8 @@ def _view(row: Row, schedule: Schedule, exclusions: tuple[Exclusion, ...]) -> Di
         row.has_active_execution,
         row.has_successful_metadata,
         row.completed_at,
-        row.parent_id,
-        row.is_parent_enabled,
-        row.has_parent_succeeded,
-        row.parent_success_count,
-        row.parent_success_seen,
+        row.has_enabled_parents,
+        row.has_ended_parents,
         row.next_look_at,
         row.max_retries,
         row.is_retried,

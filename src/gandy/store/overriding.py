@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gandy.errors import GroupNotFoundError, ManifestNotFoundError, OverrideError, ParentNotFoundError
 from gandy.model.manifest import DEFAULT_GROUP, GroupDeclaration
-from gandy.model.schedule import Cron, Interval, Manual, Once, parent_of, timezone_of
+from gandy.model.schedule import Cron, Interval, Manual, Once, edges_of, timezone_of
 from gandy.rules.clocks import has_run, true_cursor
 from gandy.rules.exclusions import is_excluded
 from gandy.store.clocks import clear_ahead, put_right
@@ -16,6 +16,7 @@ from gandy.store.declared import (
     Change,
     GroupKey,
     RowMaker,
+    change_edges,
     from_stored,
     group_from_stored,
     group_text,
@@ -180,6 +181,7 @@ def override_manifest(
     overrides = _merged(stored, changes)
     effective = from_stored(external_id, stored.declared, overrides)
     _refuse_other_kind(stored, overrides)
+    _refuse_unused_input(effective, changes)
     yield from _refuse_lost_parent(owner, effective)
     groups = yield from ensure_groups(owner, [effective.group])
     maker = RowMaker((yield from read_now()), groups)
@@ -190,6 +192,7 @@ def override_manifest(
     elif changes is None:
         row |= yield from unset_next(stored)
     yield batch("update_manifests", [row], owner=owner)
+    yield from change_edges(owner, [(stored, change)])
     yield statement("regate_entries", ids=[stored.id], owner=owner)
     yield from promote_and_announce([stored.id])
     yield statement("notify", payload=f"manager:{owner}")
@@ -205,9 +208,11 @@ def _lock(external_id: str, owner: str) -> Operation[Row]:
 
 def _refuse_lost_parent(owner: str, effective: ManifestDeclaration) -> Operation[None]:
     """Refuse a manifest whose parent does not exist, such as a former parent of another application."""
-    parent = parent_of(effective.schedule)
-    if parent is not None and not (yield statement("find_declared", external_ids=[parent], owner=owner)):
-        raise ParentNotFoundError(effective.external_id, parent)
+    parents = [edge.parent for edge in edges_of(effective.schedule)]
+    rows = (yield statement("find_declared", external_ids=parents, owner=owner)) if parents else []
+    for parent in parents:
+        if parent not in {row.external_id for row in rows}:
+            raise ParentNotFoundError(effective.external_id, parent)
 
 
 def _merged(stored: Row, changes: Mapping[str, object] | None) -> str:
@@ -219,6 +224,14 @@ def _merged(stored: Row, changes: Mapping[str, object] | None) -> str:
     if merged.get("is_enabled") == declared["is_enabled"]:
         del merged["is_enabled"]
     return json.dumps(merged)
+
+
+def _refuse_unused_input(effective: ManifestDeclaration, changes: Mapping[str, object] | None) -> None:
+    is_passed = any(edge.is_output_passed for edge in edges_of(effective.schedule))
+    if is_passed and "input" in (changes or {}):
+        raise OverrideError(
+            effective.external_id, "the output of its parent is its input; trigger it with another one"
+        )
 
 
 def _refuse_other_kind(stored: Row, overrides: str) -> None:

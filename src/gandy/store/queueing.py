@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -12,6 +13,7 @@ from gandy.errors import (
     ManifestInUseError,
     ManifestNotFoundError,
     TriggerInputConflictError,
+    TriggerInputMissingError,
 )
 from gandy.model.manifest import DEFAULT_GROUP
 from gandy.store.overriding import ensure_groups
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from gandy.settings.bounds import Timeout
     from gandy.store.statements import Batch, Operation, Row
 
+
+_log = logging.getLogger("gandy.queueing")
 
 UniqueUntil: TypeAlias = Literal["start", "success"]
 _Job: TypeAlias = "tuple[int | None, str | None, str | None]"  # id (None: assigned later), input, unique key
@@ -174,7 +178,9 @@ def trigger(
     """Queue a manifest, switched off or not; if an entry is already queued, that entry is reused."""
     manifest = yield from lock_manifest(external_id, owner=owner)
     seconds = delay.total_seconds()
-    text = manifest.properties if input_json is None else input_json
+    text = input_json
+    if text is None:
+        text = manifest.properties or (yield from _passed_output(manifest))
     of = {"manifest_id": manifest.id, "owner": owner}
     rows = yield statement("queue_trigger", input=text, delay_seconds=seconds, **of)
     is_new = bool(rows)
@@ -190,12 +196,23 @@ def trigger(
     return Triggered(rows[0].id, external_id, rows[0].scheduled_at, is_new)
 
 
+def _passed_output(manifest: Row) -> Operation[str | None]:
+    """Return the newest output of the parent if that is the manifest's input."""
+    found = yield statement("load_passed_output", manifest_id=manifest.id)
+    if found and found[0].output is None:
+        raise TriggerInputMissingError(manifest.external_id, found[0].parent)
+    return found[0].output if found else None
+
+
 def trigger_group(owner: str, name: str) -> Operation[tuple[Triggered, ...]]:
     """Queue every manifest of a group."""
     members = yield statement("list_group_members", owner=owner, name=name)
     triggered: list[Triggered] = []
     for member in members:
-        triggered.append((yield from trigger(member.external_id, owner=owner)))  # noqa: PERF401 a comprehension cannot yield
+        try:
+            triggered.append((yield from trigger(member.external_id, owner=owner)))
+        except TriggerInputMissingError as missing:  # the others of the group are queued all the same
+            _log.warning("%s", missing)
     return tuple(triggered)
 
 
@@ -249,6 +266,26 @@ def next_due() -> Operation[float | None]:
     """Return the seconds until the next entry is due."""
     rows = yield statement("next_due")
     return rows[0].seconds if rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Whether a claim would find work, whether any worker's would, and when the next entry is due."""
+
+    has_work: bool
+    is_empty: bool
+    next_due: float | None  #: in seconds
+
+
+def look_out(owner: str, trains: Sequence[str]) -> Operation[Outlook]:
+    """Open due entries, and look in the same transaction whether anything is ready or pending."""
+    yield from open_due()
+    seconds = yield from next_due()
+    pending = yield statement("count_pending", owner=owner, limit=1)
+    rows = yield statement("ready_groups", owner=owner, worker_id=None)
+    has_pending, known = pending[0].pending > 0, frozenset(trains)
+    has_work = has_pending or any(row.train_name in known for row in rows)
+    return Outlook(has_work, is_empty=not has_pending and not rows, next_due=seconds)
 
 
 def hold_unknown(owner: str, trains: Sequence[str]) -> Operation[int]:

@@ -231,7 +231,7 @@ def _rhythm(row: Row) -> Rhythm:
     is_first = row.failure_count == 0 or row.first_failed_at is None
     try:
         schedule = schedule_of(
-            row.schedule_type, row.cron_expression, row.interval_seconds, row.timezone, None, ""
+            row.schedule_type, row.cron_expression, row.interval_seconds, row.timezone, None
         )
         exclusions = exclusions_of(row.exclusions)
     except Exception:  # noqa: BLE001 an unreadable schedule must not block the retry

@@ -14,10 +14,10 @@ from gandy.errors import (
     RowConflictError,
     SetRefusedError,
 )
-from gandy.model.schedule import parent_of
+from gandy.model.schedule import edges_of
 from gandy.rules.schedules import refuse_cycle
 from gandy.store.clocks import put_right, read_mark
-from gandy.store.declared import Change, RowMaker
+from gandy.store.declared import Change, RowMaker, change_edges, insert_edges
 from gandy.store.manifests import load_view_of
 from gandy.store.overriding import ensure_groups, seed_groups
 from gandy.store.statements import BisectedResult, batch, statement, write_bisecting
@@ -202,35 +202,53 @@ def parents_first(manifests: Iterable[ManifestDeclaration]) -> Iterator[list[Man
     """Order manifests in waves, so that each finds its parent already written."""
     waiting: dict[str, list[ManifestDeclaration]] = {}
     known = {declaration.external_id for declaration in manifests}
+    missing: dict[str, int] = {}  # the number of parents that are not written yet, by dependent
     wave: list[ManifestDeclaration] = []
     for declaration in manifests:
-        parent = parent_of(declaration.schedule)
-        if parent in known:
-            waiting.setdefault(str(parent), []).append(declaration)
-        else:
+        above = [edge.parent for edge in edges_of(declaration.schedule) if edge.parent in known]
+        missing[declaration.external_id] = len(above)
+        for parent in above:
+            waiting.setdefault(parent, []).append(declaration)
+        if not above:
             wave.append(declaration)
     while wave:
         yield wave
-        wave = [child for each in wave for child in waiting.get(each.external_id, ())] if waiting else []
+        wave = list(_freed(wave, waiting, missing)) if waiting else []
+
+
+def _freed(
+    wave: Iterable[ManifestDeclaration],
+    waiting: Mapping[str, Iterable[ManifestDeclaration]],
+    missing: dict[str, int],
+) -> Iterator[ManifestDeclaration]:
+    """Return the dependents whose last missing parent is in this wave."""
+    for child in (child for each in wave for child in waiting.get(each.external_id, ())):
+        missing[child.external_id] -= 1
+        if not missing[child.external_id]:
+            yield child
 
 
 def _refuse_bad_parents(owner: str, manifests: Iterable[ManifestDeclaration]) -> Operation[None]:
     """Refuse unknown parents and dependency cycles."""
     parents = {
-        declaration.external_id: parent
+        declaration.external_id: [edge.parent for edge in edges]
         for declaration in manifests
-        if (parent := parent_of(declaration.schedule)) is not None
+        if (edges := edges_of(declaration.schedule))
     }
     if not parents:
         return
     declared = {declaration.external_id for declaration in manifests}
-    outside = {parent for parent in parents.values() if parent not in declared}
+    outside = {parent for several in parents.values() for parent in several} - declared
     chain = (yield statement("load_ancestors", external_ids=sorted(outside), owner=owner)) if outside else []
-    stored = {row.external_id: row.parent for row in chain}
-    for external_id, parent in parents.items():
-        if parent not in declared and parent not in stored:
-            raise ParentNotFoundError(external_id, parent)
-    above = {child: parent for child, parent in stored.items() if parent and child not in declared}
+    stored: dict[str, list[str]] = {row.external_id: [] for row in chain}
+    for row in chain:
+        if row.parent is not None:
+            stored[row.external_id].append(row.parent)
+    for external_id, several in parents.items():
+        for parent in several:
+            if parent not in declared and parent not in stored:
+                raise ParentNotFoundError(external_id, parent)
+    above = {child: several for child, several in stored.items() if child not in declared}
     refuse_cycle({**above, **parents}, parents)
 
 
@@ -242,6 +260,9 @@ def _seed_chunk(
     new = [each for each in chunk if each.external_id not in stored]
     rows = [maker.new_row(each) for each in new]
     made = {row.external_id for row in (yield batch("insert_manifests", rows, owner=owner, origin=origin))}
+    yield from insert_edges(
+        owner, ((each.external_id, each.schedule) for each in new if each.external_id in made)
+    )
     if len(made) < len(new):  # a server without the seeding lock inserted one of these concurrently
         late = [each.external_id for each in new if each.external_id not in made]
         found = yield statement("find_declared", external_ids=late, owner=owner)
@@ -275,9 +296,11 @@ def _update(
     texts = dict(changed)
     yield from _put_right(owner, texts)
     stored = yield statement("lock_declared", external_ids=list(texts), owner=owner)
-    rows = [maker.changed_row(row, Change(texts[row.external_id], row.overrides, origin)) for row in stored]
+    changes = [(row, Change(texts[row.external_id], row.overrides, origin)) for row in stored]
+    rows = [maker.changed_row(row, change) for row, change in changes]
     updated = yield batch("update_manifests", rows, owner=owner)
     ids = [row.id for row in updated]
+    yield from change_edges(owner, changes)
     yield statement("retrain_entries", ids=ids, owner=owner)
     yield statement("regate_entries", ids=ids, owner=owner)
     yield from promote_and_announce(ids)  # entries whose manifest is declared or switched on again

@@ -248,6 +248,7 @@ def _train_arguments(kind: type, known: dict[object, object]) -> tuple[object, .
 # For calls without a result: schedule, then, schedule_many.
 FunctionOf: TypeAlias = Callable[Concatenate[In, ...], object]
 RunFirstTrainOf: TypeAlias = Callable[Concatenate[Run, In, ...], object]
+TrainWithInput: TypeAlias = type[Train[Any, Any]] | Callable[Concatenate[Any, ...], object]
 TrainWithoutInput: TypeAlias = (
     type[Train[None, Any]]
     | Callable[[], object]

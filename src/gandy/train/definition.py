@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
 
 from gandy.errors import TrainDefinitionError
 from gandy.settings.bounds import BOUNDS, problems_of, shown
@@ -107,6 +119,43 @@ def define_route(
     junctions = tuple(read_junction(step) for step in route)
     plan = plan_route(name, junctions, takes=key_of(takes), gives=key_of(gives))
     return _defined(name, plan, options, source=source, takes=takes, gives=gives, default_input=Required())
+
+
+def fits(given: object, wanted: object) -> bool:
+    """Return whether values of one declared type are valid for another, as far as the types tell."""
+    given, wanted = _bare(given), _bare(wanted)
+    if given == wanted or wanted is Any or wanted is object or given is Any:
+        return True
+    if _is_union(given):
+        return all(fits(each, wanted) for each in get_args(given))
+    if _is_union(wanted):
+        return any(fits(given, each) for each in get_args(wanted))
+    if not _is_subclass(get_origin(given) or given, get_origin(wanted) or wanted):
+        return False
+    return all(fits(*parts) for parts in zip(get_args(given), get_args(wanted), strict=False))
+
+
+def _bare(hint: object) -> object:
+    """Return the type without its annotations or its name."""
+    if hint is None:
+        return type(None)
+    if get_origin(hint) is Annotated:
+        return _bare(get_args(hint)[0])
+    named = getattr(hint, "__supertype__", None)
+    return hint if named is None else _bare(named)
+
+
+def _is_union(hint: object) -> bool:
+    return get_origin(hint) is Union or get_origin(hint) is UnionType
+
+
+def _is_subclass(given: object, wanted: object) -> bool:
+    if given is int and wanted is float:
+        return True
+    try:
+        return isinstance(given, type) and isinstance(wanted, type) and issubclass(given, wanted)
+    except TypeError:  # a TypedDict
+        return False
 
 
 def place_of(source: AnyCallable) -> str:

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from gandy.upkeep.declaration import render_page
+from gandy.upkeep.page import render_page
 
 sys.stdout.write(render_page())

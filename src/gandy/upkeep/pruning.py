@@ -14,7 +14,7 @@ from gandy.errors import DatabaseBusyError, DatabaseFaultError, GandyError, RowC
 from gandy.lifecycle.supervisor import report as announce
 from gandy.lifecycle.supervisor.report import process_metrics
 from gandy.loops.cycles import run_in_steps
-from gandy.store.cleanup import next_place, prune_batch
+from gandy.store.cleanup import find_first, next_place, prune_batch
 from gandy.store.manifests import read_now
 from gandy.sweep import (
     Attempt,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from gandy.store.drivers.database import Database
     from gandy.sweep import Answer, Request
     from gandy.train.base import Train
-    from gandy.upkeep.declaration import PrunedBy, UpkeepRequest
+    from gandy.upkeep.declaration import PrunedBy, Upkeep, UpkeepRequest
 
 
 _log = logging.getLogger("gandy.cleanup")
@@ -232,19 +232,35 @@ async def prune_rows_of(
     pruned_by: PrunedBy, request: UpkeepRequest, shift: PruningShift, *, batch_size: int | None = LARGEST
 ) -> UpkeepResult:
     """Prune the rows of every bound of the train; a failed bound does not stop the others."""
-    now = await shift.database.read(read_now())  # once: rows that expire meanwhile are left to the next cycle
     total, failed = Pruned(counts=Counter()), list[FailedBound]()
-    for upkeep in upkeep_of(pruned_by):
-        if not isinstance(upkeep.means, ByRow) or total.is_stopped:
-            continue
+    for upkeep, dead in await _walks(pruned_by, request, shift):
+        if total.is_stopped:
+            break
         try:
-            total.add(await prune(shift, upkeep.means.dead(request, now), batch_size=batch_size))
+            total.add(await prune(shift, dead, batch_size=batch_size))
         except GandyError as error:
             if isinstance(error, DatabaseFaultError) and not isinstance(error, DatabaseBusyError):
                 raise  # the fault affects the other bounds too
             _log.error("%s could not be pruned (%s): %s", upkeep.table, upkeep.bound, error)
             failed.append(FailedBound(upkeep.table, str(error)))
     return result_of(total, failed=tuple(failed))
+
+
+async def _walks(
+    pruned_by: PrunedBy, request: UpkeepRequest, shift: PruningShift
+) -> list[tuple[Upkeep, Walk]]:
+    """Return the bounds that have expired rows; one transaction looks at all of them."""
+    now = await shift.database.read(read_now())  # once: rows that expire meanwhile are left to the next cycle
+    walks = [
+        (upkeep, upkeep.means.dead(request, now))
+        for upkeep in upkeep_of(pruned_by)
+        if isinstance(upkeep.means, ByRow)
+    ]
+    try:
+        places = await shift.database.run(find_first([dead for _, dead in walks], patience=PATIENCE))
+    except (DatabaseBusyError, RowConflictError):
+        return walks  # each bound meets its own trouble
+    return [walk for walk, place in zip(walks, places, strict=True) if place is not None]
 
 
 #: The scheduler label of Gandy's own tables in events and metrics.

@@ -27,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstr
 from pydantic_core import PydanticCustomError, core_schema
 
 from gandy.desk.audit import AlreadyHandled, IdempotentDatabase, Listed
+from gandy.desk.declarations import Place
 from gandy.desk.schedules import (
     OVERRIDABLE,
     ManifestChanges,
@@ -282,8 +283,14 @@ class _AddBody(_ScheduleBody):
     at: Annotated[datetime, Taken("at")] | None = Field(
         None, description="One time, at this instant with a time zone."
     )
-    after: Annotated[str, Taken("after")] | None = Field(
-        None, description="Run it after each success of this manifest, instead of by a schedule."
+    after: Annotated[str | list[str], Taken("after")] | None = Field(
+        None, description="Run it after this manifest, or after each of several, instead of by a schedule."
+    )
+    on: Annotated[str, Taken("on")] | None = Field(
+        None, description="The end of the parents that counts, success by default."
+    )
+    pass_output: Annotated[bool, Taken("pass_output")] = Field(
+        False, description="The output of the parent is the input."
     )
     dormant: Annotated[bool, Taken("dormant")] = Field(
         False, description="Only if a run of the parent activates it."
@@ -297,8 +304,7 @@ class _AddBody(_ScheduleBody):
             external_id=self.external_id,
             train=self.train,
             schedule=new_schedule(self.cron, self.every, self.timezone, at=self.at),
-            after=self.after,
-            dormant=self.dormant,
+            place=Place(after=self.after, on=self.on, dormant=self.dormant, pass_output=self.pass_output),
             input_json=input_text(self),
             options={keyword: value for keyword, value in values.items() if value is not None},
         )

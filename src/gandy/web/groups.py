@@ -20,7 +20,7 @@ from gandy.web.manifests import desk_of
 from gandy.web.surroundings import PAGE_SIZE, Here, PageContext
 
 if TYPE_CHECKING:
-    from gandy.desk.schedules import DependencyGraph, GraphNode
+    from gandy.desk.schedules import DependencyGraph, GraphEdge, GraphNode
 
 
 router = Routes("/api/v1/groups", tag="groups")
@@ -230,8 +230,17 @@ def _drawing(graph: DependencyGraph, here: PageContext) -> str:
         }
         for node in graph.nodes
     ]
-    edges = [{"from": edge.parent, "to": edge.child, "is_dormant": edge.is_dormant} for edge in graph.edges]
+    edges = [
+        {"from": edge.parent, "to": edge.child, "kind": edge.kind, "label": _label(edge)}
+        for edge in graph.edges
+    ]
     return json.dumps({"nodes": nodes, "edges": edges})
+
+
+def _label(edge: GraphEdge) -> str:
+    """Name the end that counts, unless it is a success, and say whether the output is passed."""
+    end = {"failure": "on failure", "end": "on any end"}.get(edge.kind, "")
+    return "with output" if edge.is_output_passed else end
 
 
 def _look(node: GraphNode) -> dict[str, str]:

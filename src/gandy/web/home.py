@@ -24,11 +24,8 @@ async def home(context: CurrentContext, here: Here) -> Response:
 async def throughput(context: CurrentContext) -> dict[str, object]:
     """Return the points of the chart."""
     found = await Home(context.database, context.owner).throughput()
-    note = (
-        f"since {found.since:%H:%M} UTC: more runs ended than are counted here"
-        if found.is_cut
-        else "the last hour"
-    )
+    ended = sum(minute.completed + minute.failed for minute in found.minutes)
+    failed = sum(minute.failed for minute in found.minutes)
     return {
         "at": [minute.at.timestamp() for minute in found.minutes],
         "series": [
@@ -39,5 +36,5 @@ async def throughput(context: CurrentContext) -> dict[str, object]:
             },
             {"name": "failed", "colour": "--bad", "values": [minute.failed for minute in found.minutes]},
         ],
-        "note": note,
+        "note": f"the last hour: {ended:,} runs, {failed:,} failed",
     }

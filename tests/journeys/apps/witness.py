@@ -43,6 +43,19 @@ async def tick_off(job: Job, run: Run) -> int:
     return job.number
 
 
+@app.train
+async def spread(job: Job) -> None:
+    """Queue so many jobs, after all other workers had time to find nothing."""
+    await asyncio.sleep(job.milliseconds / 1000)
+    await app.enqueue_many(tick_off, [Job(number=number, milliseconds=20) for number in range(job.number)])
+
+
+@app.train(max_retries=1)
+async def fail_for_good(job: Job) -> None:
+    """Become a dead letter."""
+    raise ValueError(job.number)
+
+
 @app.train(group="three", retry_delay=timedelta(milliseconds=100))
 async def share_three_places(job: Job, run: Run) -> int:
     """Take one of three places, or shout: the places are file locks, so the jobs witness a fourth."""

@@ -40,18 +40,14 @@ NEVER_BY_TIME = [Manual(), DormantDependent("parent"), Dependent("parent")]
 SWITCHED_OFF: tuple[Changes, ...] = ({"is_enabled": False}, {"group_enabled": False}, {"is_orphaned": True})
 
 
-def dependent(successes: int, **changes: Unpack[Changes]) -> DispatchView:
-    view = view_of(Dependent("parent"), **changes)
-    has_success = changes.get("parent_has_successful_metadata", successes > 0)
-    return view._replace(
-        next_scheduled_run=None, parent_success_count=successes, parent_has_successful_metadata=has_success
-    )
+def dependent(**changes: Unpack[Changes]) -> DispatchView:
+    return view_of(Dependent("parent"), **changes)._replace(next_scheduled_run=None, parents_ended=True)
 
 
 @pytest.mark.parametrize("off", SWITCHED_OFF)
 @pytest.mark.parametrize("schedule", [EVERY_MINUTE, Cron("* * * * *"), Once(at=NOON), *NEVER_BY_TIME])
 def test_a_manifest_that_is_switched_off_costs_nothing(off: Changes, schedule: Schedule) -> None:
-    view = view_of(schedule, **off)._replace(parent_success_count=5, parent_has_successful_metadata=True)
+    view = view_of(schedule, **off)._replace(parents_ended=True)
 
     assert determine(view, NOON + minutes(5)) == Decision(7, NOON)
 
@@ -104,32 +100,27 @@ def test_a_once_is_looked_at_when_its_instant_comes() -> None:
     assert determine(view_of(Once(at=NOON)), NOON - minutes(1)).next_look_at == NOON
 
 
-def test_a_dependent_follows_a_success_and_records_the_count() -> None:
-    decision = determine(dependent(3, parent_success_seen=2), NOON)
+def test_a_dependent_follows_the_ends_of_its_parents() -> None:
     entry = Occurrence(NOON, NOON, Origin.DEPENDENT, 0)
 
-    assert decision == Decision(7, None, occurrence=entry, parent_success_seen=3)
+    assert determine(dependent(), NOON) == Decision(7, None, occurrence=entry)
 
 
-def test_a_success_that_was_followed_already_fires_nothing() -> None:
-    assert determine(dependent(3, parent_success_seen=3), NOON) == Decision(7, None)
-
-
-def test_a_count_without_a_success_on_record_fires_nothing() -> None:
-    assert not determine(dependent(3, parent_has_successful_metadata=False), NOON).has_verdict
+def test_without_a_new_end_of_each_parent_nothing_is_due() -> None:
+    assert determine(dependent()._replace(parents_ended=False), NOON) == Decision(7, None)
 
 
 def test_a_disabled_parent_holds_its_dependents_back() -> None:
-    assert not determine(dependent(1, parent_enabled=False), NOON).has_verdict
+    assert not determine(dependent(parents_enabled=False), NOON).has_verdict
 
 
 @pytest.mark.parametrize(("guard", "reason"), GUARDS)
 def test_a_guard_only_defers_a_dependent(guard: Changes, reason: SkipReason) -> None:
-    assert determine(dependent(1, **guard), NOON) == Decision(7, None, deferred_by=reason)
+    assert determine(dependent(**guard), NOON) == Decision(7, None, deferred_by=reason)
 
 
 def test_exclusions_do_not_apply_to_dependents() -> None:
-    assert determine(dependent(1, exclusions=TODAY), NOON).occurrence is not None
+    assert determine(dependent(exclusions=TODAY), NOON).occurrence is not None
 
 
 @pytest.mark.parametrize("schedule", NEVER_BY_TIME)

@@ -62,31 +62,13 @@ def test_a_cancelled_once_is_not_due_again() -> None:
     assert not determine(afterwards, NOON + FIVE_SECONDS).has_verdict
 
 
-def test_a_parent_success_that_came_while_the_dependent_ran_is_followed_afterwards() -> None:
+def test_an_end_of_a_parent_that_came_while_the_dependent_ran_is_followed_afterwards() -> None:
     running = view_of(
-        Dependent("parent"),
-        next_scheduled_run=None,
-        parent_success_count=2,
-        parent_success_seen=1,
-        parent_has_successful_metadata=True,
-        has_active_execution=True,
+        Dependent("parent"), next_scheduled_run=None, parents_ended=True, has_active_execution=True
     )
 
     assert determine(running, NOON).deferred_by is SkipReason.ACTIVE
-    assert determine(running._replace(has_active_execution=False), NOON).parent_success_seen == 2
-
-
-def test_cleaning_the_parents_history_does_not_silence_its_dependents() -> None:
-    # The count and the mark of success stand on the parent's manifest: no run is asked for.
-    view = view_of(
-        Dependent("parent"),
-        next_scheduled_run=None,
-        parent_success_count=1,
-        parent_has_successful_metadata=True,
-    )
-
-    assert not view.has_successful_metadata
-    assert determine(view, NOON).occurrence is not None
+    assert determine(running._replace(has_active_execution=False), NOON).occurrence is not None
 
 
 def test_a_once_scheduled_again_under_its_id_fires_again() -> None:

@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from gandy.settings import RetentionSettings, Settings
-from gandy.upkeep.declaration import UPKEEP, ByRow, PrunedBy, own_matrix, render_page, upkeep_of
+from gandy.upkeep.declaration import UPKEEP, ByRow, PrunedBy, own_matrix, upkeep_of
+from gandy.upkeep.page import render_page
 from gandy.upkeep.trains import DeadLetterCleanupTrain, MetadataCleanupTrain, TableMaintenanceTrain
 from tests.architecture.source import ROOT
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
+from gandy.app.keywords import split_place
 from gandy.app.verbs.face import Face, Verb, Verbs
 from gandy.app.verbs.values import NOT_GIVEN, cancel_desk, input_json, known_train, recurring, train_name
 from gandy.desk.declarations import exclusions_of, schedule_options, split_arguments
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from gandy.app.keywords import AnyTrain, ChangeKeywords, RuntimeScheduleKeywords, ScheduleWord
+    from gandy.app.keywords import AnyTrain, ChangeKeywords, PlacedKeywords, ScheduleWord
     from gandy.desk.audit import Listed
     from gandy.desk.explain import Explanation
     from gandy.desk.manifests import ManifestDetail, ManifestSummary
@@ -71,25 +72,26 @@ class ManifestVerbs(Verbs[Face]):
         schedule: TimeSchedule | None = None,
         *,
         input: object = NOT_GIVEN,
+        pass_output: bool = False,
         as_operator: str | None = None,
-        **options: Unpack[RuntimeScheduleKeywords],
+        **options: Unpack[PlacedKeywords],
     ) -> ManifestDetail:
         """Make a manifest that no deploy removes, or change one that was made so.
 
         It is recorded in the audit trail. `app.add_schedule` is for the application itself, and type checkers
         know its input.
         """
-        context, given = self._context, dict(options)
+        context = self._context
+        given, place = split_place({**options, "pass_output": pass_output})
         name = known_train(context, train).name
         _, when = split_arguments(None, schedule)
         new = NewManifest(
             external_id=external_id,
             train=name,
             schedule=when,
-            after=options.get("after"),
-            dormant=options.get("dormant", False),
+            place=place,
             input_json=input_json(input, of=name),
-            options={keyword: given[keyword] for keyword in given.keys() - {"after", "dormant"}},
+            options=given,
         )
         return await self._desk(as_operator).add(new, context.settings)
 

@@ -32,7 +32,7 @@ class AuditVerbs(Verbs[Face]):
         limit: int = 50,
     ) -> Listed[AuditEntry]:
         """List changes by operators, the newest first; `on` takes an id of whatever was changed."""
-        wanted = DeedFilter(by=by, on=on, since=since, before=before, limit=limit)
+        wanted = DeedFilter(by=by, subject=on, since=since, before=before, limit=limit)
         return await read_trail(self._context.database, self._context.owners, wanted)
 
 

@@ -9,7 +9,8 @@ from gandy.desk.declarations import NOT_GIVEN, NotGiven
 from gandy.errors import DeclarationError
 from gandy.model.schedule import Cron, Interval
 from gandy.rules.schedules import checked
-from gandy.settings.bounds import check, shortened, written
+from gandy.settings.bounds import check
+from gandy.settings.values import shortened, written
 from gandy.train.codec import encode_any
 
 if TYPE_CHECKING:

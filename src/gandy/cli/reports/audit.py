@@ -29,7 +29,7 @@ def audit() -> None:
 @click.option("--by", type=bounded("by"), metavar="NAME", help="Only changes by this operator.")
 @click.option(
     "--on",
-    type=bounded("on"),
+    type=bounded("subject"),
     metavar="ID",
     help="Only changes of this job, dead letter, manifest, group or worker, also those in bulk.",
 )
@@ -49,7 +49,7 @@ def list_audit(
     as_json: bool,
 ) -> None:
     """List changes by operators, the newest first."""
-    wanted = DeedFilter(by=by, on=on, since=since)
+    wanted = DeedFilter(by=by, subject=on, since=since)
 
     async def read(session: CommandSession) -> PrintedRows[AuditEntry]:
         return await read_pages(

@@ -83,6 +83,11 @@ def find_stalled_turns(owners: Owners) -> Operation[Rows]:
     return waiting + (yield statement("find_stalled_orphans", **given))
 
 
+def find_orphaned_parents(owners: Owners) -> Operation[Rows]:
+    """Find dependents that are declared, on parents that are not."""
+    return (yield statement("find_orphaned_parents", owner=owners.bound, limit=_NAMED))
+
+
 def find_unheld_runs(owners: Owners) -> Operation[Rows]:
     """Find the runs in progress that no live worker holds."""
     return (yield statement("find_unheld_runs", owner=owners.bound, limit=COUNTED))

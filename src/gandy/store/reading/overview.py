@@ -8,16 +8,13 @@ from gandy.errors import GroupNotFoundError
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime, timedelta
+    from datetime import timedelta
 
     from gandy.store.statements import Operation, Row, Rows
 
 
 #: The limit of counts; a count at the limit is shown as "or more".
 COUNTED: Final = 10_000
-#: The number of newest runs that are read for the charts.
-SAMPLED: Final = 5_000
 _GROUPS: Final = 1_000
 
 
@@ -46,15 +43,6 @@ def list_live_runs(owner: str, limit: int) -> Operation[Rows]:
     return (yield statement("list_live_runs", owner=owner, limit=limit, searched=COUNTED))
 
 
-def count_recent_ends(owner: str, *, since: datetime, own_trains: Sequence[str]) -> Operation[Rows]:
-    """Count the newest runs by the minute of their end; Gandy's own trains are left out."""
-    return (
-        yield statement(
-            "count_recent_ends", owner=owner, since=since, own_trains=list(own_trains), limit=SAMPLED
-        )
-    )
-
-
 def count_awaiting_letters(owner: str) -> Operation[int]:
     """Count the dead letters that await an operator."""
     return int((yield statement("count_all_awaiting_letters", owner=owner, limit=COUNTED))[0].letters)
@@ -75,12 +63,14 @@ def find_most_overdue(owner: str, patience: timedelta) -> Operation[Row | None]:
 #: The maximum number of manifests read, and of dependencies drawn.
 LOOKED_AT: Final = 2_000
 DRAWN: Final = 200
+#: Each of them has an edge to draw.
+_FOLLOWERS: Final = 500
 
 
 def list_dependencies(owner: str, group: str | None) -> Operation[Rows]:
     """List the dependencies of an application, or those that touch one of its groups."""
     if group is None:
-        return (yield statement("list_dependencies", owner=owner, members=LOOKED_AT, limit=DRAWN))
+        return (yield statement("list_dependencies", owner=owner, members=_FOLLOWERS, limit=DRAWN))
     found = yield statement("find_group", owner=owner, name=group)
     if not found:
         raise GroupNotFoundError(owner, group)

@@ -10,7 +10,7 @@ from gandy.model.owners import OneOwner
 from gandy.store.clocks import is_misplaced
 from gandy.store.manifests import load_view_of, views_of
 from gandy.store.owners import named_owners, owner_of_manifest
-from gandy.store.reading.listings import SEARCHED, Search, search
+from gandy.store.reading.listings import Search, search
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: The limit of the count of a group's manifests.
 COUNTED: Final = 10_000
+#: Of the dependents of a manifest, of which fewer are shown.
+_LOOKED_AT: Final = 200
 _LAST_CHARACTER: Final = "\U0010ffff"
 
 
@@ -48,6 +50,7 @@ class ManifestPicture:
     view: DispatchView
     problem: str | None  #: why its schedule cannot be read
     verdicts: Rows
+    parents: Rows  #: what it depends on, with the counts of ends
     dependents: tuple[str, ...]
     is_misplaced: bool  #: a clock that was wrong set its cursor
 
@@ -132,17 +135,24 @@ def picture_manifest(
     found = yield from load_view_of(row.id, owner)
     of = {"manifest_id": row.id, "owner": owner}
     decided = yield statement("list_verdicts", limit=verdicts, **of)
-    below = yield statement("list_dependents", limit=dependents, searched=SEARCHED, **of)
+    parents = yield statement("list_parents", **of)
+    below = yield statement("list_dependents", limit=dependents, searched=_LOOKED_AT, **of)
     children = tuple(child.external_id for child in below)
     view, problem = found.views[0], found.unreadable.get(row.id)
     is_wrong = problem is None and (yield from is_misplaced(view, row.now))
-    return ManifestPicture(row, view, problem, decided, children, is_wrong)
+    return ManifestPicture(row, view, problem, decided, parents, children, is_wrong)
 
 
 def picture_of(external_id: str, owners: Owners) -> Operation[ManifestPicture]:
     """Read a manifest of the one owner that has it."""
     owner = yield from owner_of_manifest(owners, external_id)
     return (yield from picture_manifest(external_id, owner))
+
+
+def train_of(owner: str, external_id: str) -> Operation[str | None]:
+    """Read which train a manifest runs; None if there is no such manifest."""
+    rows = yield statement("find_train_of_manifest", owner=owner, external_id=external_id)
+    return rows[0].train if rows else None
 
 
 def list_groups(

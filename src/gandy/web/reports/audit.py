@@ -25,7 +25,7 @@ class DeedQuery(Paged):
     """Filter of the audit trail."""
 
     by: Annotated[str, Taken("by")] | None = Field(None, description="The operator.")
-    on: Annotated[str, Taken("on")] | None = Field(
+    on: Annotated[str, Taken("subject")] | None = Field(
         None, description="The id of a job, dead letter, manifest, group or worker."
     )
     since: Annotated[timedelta, Taken("since", is_query=True)] | None = Field(
@@ -36,7 +36,9 @@ class DeedQuery(Paged):
 @router.reads("", response_model=page_of(AuditEntry))
 async def list_audit(context: CurrentContext, query: Annotated[DeedQuery, Query()]) -> object:
     """List changes by operators, the newest first."""
-    wanted = DeedFilter(by=query.by, on=query.on, since=query.since, before=query.before, limit=query.limit)
+    wanted = DeedFilter(
+        by=query.by, subject=query.on, since=query.since, before=query.before, limit=query.limit
+    )
     return found_page(await read_trail(context.database, context.owners, wanted))
 
 
@@ -47,7 +49,7 @@ class DeedPageQuery(PageQuery):
     """Filter of the audit trail."""
 
     by: Annotated[str, Taken("by")] | None = None
-    on: Annotated[str, Taken("on")] | None = None
+    on: Annotated[str, Taken("subject")] | None = None
     since: Annotated[timedelta, Taken("since", is_query=True)] | None = None
 
 
@@ -56,7 +58,9 @@ async def show_audit(
     context: CurrentContext, here: Here, query: Annotated[DeedPageQuery, Query()]
 ) -> Response:
     """Show the audit trail."""
-    wanted = DeedFilter(by=query.by, on=query.on, since=query.since, before=query.before, limit=PAGE_SIZE)
+    wanted = DeedFilter(
+        by=query.by, subject=query.on, since=query.since, before=query.before, limit=PAGE_SIZE
+    )
     entries = await read_trail(context.database, context.owners, wanted)
     path = here.link("/audit")
     period = None if query.since is None else f"{query.since.total_seconds():g}"

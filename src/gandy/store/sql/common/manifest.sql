@@ -2,7 +2,8 @@
 -- One page of the repair pass over all manifests, without dependents whose parent's mark will schedule their look.
 SELECT v.* FROM gandy.manifest_dispatch v
 WHERE v.id > :after_id
-  AND NOT EXISTS (SELECT 1 FROM gandy.manifest p WHERE p.id = v.parent_id AND p.has_dependents_due)
+  AND NOT EXISTS (SELECT 1 FROM gandy.manifest_edge e JOIN gandy.manifest p ON p.id = e.parent_id
+                  WHERE e.child_id = v.id AND p.has_dependents_due)
 ORDER BY v.id LIMIT :limit;
 
 -- name: load_view_of
@@ -15,10 +16,9 @@ SELECT id, keep_last FROM gandy.manifest
 WHERE keep_last IS NOT NULL AND id > coalesce(:after_id::bigint, 0) ORDER BY id LIMIT :page;
 
 -- name: show_manifest
--- All columns of one manifest, with its group, parent, letter and entries.
+-- All columns of one manifest, with its group, letter and entries.
 SELECT m.*, g.name AS group_name, g.is_enabled AS is_group_enabled, g.priority AS group_priority,
        g.max_active_jobs AS group_max_active_jobs, g.disabled_reason AS group_disabled_reason,
-       p.external_id AS parent, p.is_enabled AS is_parent_enabled, p.success_count AS parent_success_count,
        l.id AS letter_id, l.reason AS letter_reason, l.dead_lettered_at,
        q.id AS waiting_id, q.origin AS waiting_origin, q.scheduled_at AS waiting_until_at, q.gate AS waiting_gate,
        (SELECT count(*) FROM (SELECT 1 FROM gandy.work_queue w WHERE w.manifest_id = m.id AND w.status = 'waiting'
@@ -27,7 +27,6 @@ SELECT m.*, g.name AS group_name, g.is_enabled AS is_group_enabled, g.priority A
        gandy.now() AS now
 FROM gandy.manifest m
 JOIN gandy.manifest_group g ON g.id = m.manifest_group_id
-LEFT JOIN gandy.manifest p ON p.id = m.depends_on_manifest_id AND p.owner = m.owner
 LEFT JOIN gandy.dead_letter l ON l.manifest_id = m.id AND l.status = 'awaiting_intervention'
 LEFT JOIN gandy.work_queue q ON q.manifest_id = m.id AND q.status = 'queued'
 WHERE m.owner = :owner AND m.external_id = :external_id;
@@ -46,22 +45,47 @@ JOIN gandy.manifest_dispatch v ON v.id = n.id
 JOIN gandy.manifest_group g ON g.id = m.manifest_group_id
 ORDER BY v.next_scheduled_run, v.id;
 
+-- name: list_parents
+-- What a manifest depends on, in the order of its declaration.
+SELECT d.parent, d.kind, d.is_output_passed, d.seen, d.ended, d.is_enabled, d.orphaned_at
+FROM gandy.manifest_dependency d WHERE d.child_id = :manifest_id AND d.owner = :owner
+ORDER BY d.place, d.parent;
+
 -- name: list_dependents
 -- The dependents of a manifest, up to a limit.
 SELECT c.external_id FROM (
-    SELECT external_id FROM gandy.manifest WHERE depends_on_manifest_id = :manifest_id AND owner = :owner
-    LIMIT :searched) c
+    SELECT m.external_id
+    FROM (SELECT child_id FROM gandy.manifest_edge WHERE parent_id = :manifest_id ORDER BY parent_id, kind, child_id LIMIT :searched) e
+    JOIN gandy.manifest m ON m.id = e.child_id AND m.owner = :owner) c
 ORDER BY c.external_id LIMIT :limit;
+
+-- name: load_passed_output
+-- The newest output of the parent of a manifest that takes it as its input.
+SELECT d.parent, d.output FROM gandy.manifest_dependency d WHERE d.child_id = :manifest_id AND d.is_output_passed;
+
+-- name: find_train_of_manifest
+-- Its output is compared with the input of a dependent that takes it.
+SELECT m.name AS train FROM gandy.manifest m WHERE m.owner = :owner AND m.external_id = :external_id;
+
+-- name: find_orphaned_parents
+-- Dependents that are declared, on parents that are not: these have no new runs.
+SELECT c.owner, c.external_id AS manifest, p.external_id AS parent
+FROM gandy.manifest p
+JOIN gandy.manifest_edge e ON e.parent_id = p.id
+JOIN gandy.manifest c ON c.id = e.child_id
+WHERE p.orphaned_at IS NOT NULL AND c.orphaned_at IS NULL AND (:owner::text IS NULL OR p.owner = :owner)
+ORDER BY p.orphaned_at, p.id LIMIT :limit;
 
 -- name: list_dependencies
 -- Manifests and their parents, up to the limit.
-SELECT c.external_id AS child, c.name AS child_train, c.schedule_type, c.is_enabled AS is_child_enabled,
+SELECT c.external_id AS child, c.name AS child_train, c.is_enabled AS is_child_enabled,
        c.failure_count AS child_failures, c.active_run_id AS child_run_id,
        p.external_id AS parent, p.name AS parent_train, p.is_enabled AS is_parent_enabled,
-       p.failure_count AS parent_failures, p.active_run_id AS parent_run_id
+       p.failure_count AS parent_failures, p.active_run_id AS parent_run_id, e.kind, e.is_output_passed
 FROM (SELECT * FROM gandy.manifest WHERE depends_on_manifest_id > 0 AND owner = :owner
       ORDER BY depends_on_manifest_id LIMIT :members) c
-JOIN gandy.manifest p ON p.id = c.depends_on_manifest_id AND p.owner = c.owner
+JOIN gandy.manifest_edge e ON e.child_id = c.id
+JOIN gandy.manifest p ON p.id = e.parent_id AND p.owner = c.owner
 ORDER BY p.external_id, c.external_id LIMIT :limit;
 
 -- name: find_removal_blockers
@@ -69,7 +93,8 @@ ORDER BY p.external_id, c.external_id LIMIT :limit;
 SELECT m.active_run_id,
        (SELECT l.id FROM gandy.dead_letter l
         WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention') AS letter_id,
-       (SELECT c.external_id FROM gandy.manifest c WHERE c.depends_on_manifest_id = m.id ORDER BY c.id LIMIT 1) AS dependent
+       (SELECT c.external_id FROM gandy.manifest_edge e JOIN gandy.manifest c ON c.id = e.child_id
+        WHERE e.parent_id = m.id ORDER BY e.kind, e.child_id LIMIT 1) AS dependent
 FROM gandy.manifest m WHERE m.id = :manifest_id AND m.owner = :owner;
 
 -- name: orphan_manifest

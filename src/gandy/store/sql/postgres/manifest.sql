@@ -1,15 +1,22 @@
 -- name: wake_dependents
--- Turns the marks of parents that succeeded into looks at their dependents: one index then finds all due manifests.
+-- Turns the marks of parents that ended into looks at the dependents of that end: one index then finds all due manifests.
 WITH marked AS MATERIALIZED (
-    SELECT id FROM gandy.manifest WHERE has_dependents_due ORDER BY id LIMIT %(limit)s
+    SELECT m.id, ended.kind, ended.count FROM (
+        SELECT id, success_count, final_failure_count, end_count
+        FROM gandy.manifest WHERE has_dependents_due ORDER BY id LIMIT %(limit)s) m
+    CROSS JOIN LATERAL (VALUES ('success', m.success_count), ('failure', m.final_failure_count), ('end', m.end_count))
+        AS ended(kind, count)
 ), concerned AS MATERIALIZED (
     SELECT id, bool_or(is_child) AS is_child, bool_or(NOT is_child) AS is_parent FROM (
         SELECT id, false AS is_child FROM marked
         UNION ALL
-        SELECT c.id, true FROM marked p JOIN gandy.manifest c ON c.depends_on_manifest_id = p.id
-        WHERE c.schedule_type = 'dependent'
-          -- a dependent that is switched off or parked gets its look when that ends
-          AND c.is_enabled AND c.orphaned_at IS NULL
+        SELECT c.id, true FROM marked p
+        -- BETWEEN and LIMIT, so that only the indexes on ids can serve, whatever the statistics say
+        JOIN gandy.manifest_edge e ON e.parent_id BETWEEN p.id AND p.id AND e.kind = p.kind AND e.seen < p.count
+        CROSS JOIN LATERAL (SELECT id, is_enabled, orphaned_at, manifest_group_id
+                            FROM gandy.manifest WHERE id = e.child_id LIMIT 1) c
+        -- a dependent that is switched off or parked gets its look when that ends
+        WHERE c.is_enabled AND c.orphaned_at IS NULL
           AND EXISTS (SELECT 1 FROM gandy.manifest_group g WHERE g.id = c.manifest_group_id AND g.is_enabled)
           AND NOT EXISTS (SELECT 1 FROM gandy.dead_letter l
                           WHERE l.manifest_id = c.id AND l.status = 'awaiting_intervention')) each
@@ -74,8 +81,8 @@ WITH decided AS MATERIALIZED (
     SELECT * FROM unnest(
         %(id)s::bigint[], %(version)s::text[], %(cursor)s::timestamptz[], %(next_cursor)s::timestamptz[],
         %(next_look)s::timestamptz[], %(due_at)s::timestamptz[], %(scheduled_at)s::timestamptz[], %(origin)s::text[],
-        %(parent_seen)s::bigint[], %(skip_reason)s::text[])
-        AS d(id, version, cursor, next_cursor, next_look, due_at, scheduled_at, origin, parent_seen, skip_reason)
+        %(skip_reason)s::text[])
+        AS d(id, version, cursor, next_cursor, next_look, due_at, scheduled_at, origin, skip_reason)
 ), locked AS MATERIALIZED (
     -- in the order of ids and without waiting: a manifest that is locked elsewhere is decided again in the next cycle
     SELECT d.*, m.ctid AS place FROM decided d JOIN gandy.manifest m ON m.id BETWEEN d.id AND d.id
@@ -83,8 +90,7 @@ WITH decided AS MATERIALIZED (
     ORDER BY m.id FOR NO KEY UPDATE OF m SKIP LOCKED
 ), moved AS (
     UPDATE gandy.manifest m SET
-        next_scheduled_run = d.next_cursor, next_look_at = d.next_look, last_skip_reason = d.skip_reason,
-        parent_success_seen = coalesce(d.parent_seen, m.parent_success_seen)
+        next_scheduled_run = d.next_cursor, next_look_at = d.next_look, last_skip_reason = d.skip_reason
     FROM locked d WHERE m.ctid = d.place
     RETURNING m.id, m.owner, m.name, m.properties, m.property_type_name, m.manifest_group_id, m.priority,
               m.active_run_id, d.due_at, d.scheduled_at, d.origin
@@ -92,7 +98,10 @@ WITH decided AS MATERIALIZED (
     INSERT INTO gandy.work_queue (
         owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at,
         scheduled_at, created_at)
-    SELECT owner, name, properties, property_type_name, id, manifest_group_id, priority, origin,
+    SELECT owner, name,
+           CASE WHEN origin = 'dependent' THEN coalesce((
+               SELECT d.output FROM gandy.manifest_dependency d WHERE d.child_id = moved.id AND d.is_output_passed), properties)
+           ELSE properties END, property_type_name, id, manifest_group_id, priority, origin,
            CASE WHEN active_run_id IS NOT NULL THEN 'manifest' WHEN scheduled_at > now.now THEN 'time' ELSE 'open' END,
            -- an event has no scheduled instant: two within one microsecond need different due_at values
            CASE WHEN origin = 'dependent' THEN coalesce((
@@ -101,13 +110,18 @@ WITH decided AS MATERIALIZED (
                AND q.due_at >= moved.due_at AND q.due_at < moved.due_at + interval '1 millisecond'), due_at) ELSE due_at END,
            scheduled_at, now.now
     FROM moved, (SELECT gandy.now() AS now) now WHERE due_at IS NOT NULL
+), seen AS (
+    -- as of the snapshot of this statement: an end that commits later makes the dependent due again
+    UPDATE gandy.manifest_edge e SET seen = d.ended
+    FROM moved JOIN gandy.manifest_dependency d ON d.child_id = moved.id
+    WHERE moved.origin = 'dependent' AND moved.due_at IS NOT NULL AND e.child_id = d.child_id AND e.parent_id = d.parent_id
 )
 SELECT id, due_at IS NOT NULL AS is_queued FROM moved;
 
 -- name: step_back
 -- Another entry of the manifest is queued: restore the cursor, so that the instant is deferred, not lost.
-UPDATE gandy.manifest m SET next_scheduled_run = d.cursor, next_look_at = NULL, parent_success_seen = d.parent_seen
-FROM unnest(%(id)s::bigint[], %(cursor)s::timestamptz[], %(parent_seen)s::bigint[]) AS d(id, cursor, parent_seen)
+UPDATE gandy.manifest m SET next_scheduled_run = d.cursor, next_look_at = NULL
+FROM unnest(%(id)s::bigint[], %(cursor)s::timestamptz[]) AS d(id, cursor)
 WHERE m.id = d.id AND NOT EXISTS (
     SELECT 1 FROM gandy.work_queue q WHERE q.manifest_id = d.id AND q.due_at = d.cursor AND q.attempt = 1)
 RETURNING m.id;

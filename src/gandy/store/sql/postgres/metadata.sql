@@ -61,7 +61,9 @@ WITH clock AS MATERIALIZED (
         cancellation_requested_at, is_cancellation_ignored, junctions::json, progress_done, progress_total, worker_id, fence
     FROM gone
 )
-SELECT id, bucket::text AS bucket, is_overruled, EXISTS (
+SELECT id, bucket::text AS bucket, is_overruled, floor(extract(epoch FROM now) / 60)::bigint AS minute,
+       extract(epoch FROM start_time - coalesce(scheduled_at, due_at))::float8 AS waited,
+       extract(epoch FROM now - start_time)::float8 AS took, EXISTS (
     SELECT 1 FROM gandy.manifest_group g
     WHERE g.id = ANY(ARRAY(SELECT DISTINCT manifest_group_id FROM gone)) AND g.max_active_jobs IS NOT NULL
 ) AS is_freed

@@ -25,6 +25,9 @@ LEFT JOIN gandy.history h ON h.id = f.run_id AND h.bucket = f.bucket::date;
 UPDATE gandy.manifest m SET
     active_run_id = NULL,
     success_count = m.success_count + (e.state = 'completed')::int,
+    final_failure_count = m.final_failure_count + coalesce(e.ended = 'failure', false)::int,
+    end_count = m.end_count + (e.ended IS NOT NULL)::int,
+    last_final_failure_id = CASE WHEN e.ended = 'failure' THEN e.run_id ELSE m.last_final_failure_id END,
     failure_count = CASE WHEN e.state = 'completed' THEN 0 WHEN e.is_counted THEN m.failure_count + 1 ELSE m.failure_count END,
     first_failed_at = CASE WHEN NOT e.is_counted THEN m.first_failed_at WHEN m.failure_count = 0 THEN gandy.now()
                            ELSE coalesce(m.first_failed_at, gandy.now()) END,
@@ -33,16 +36,47 @@ UPDATE gandy.manifest m SET
     last_successful_run = CASE WHEN e.state = 'completed' THEN gandy.now() ELSE m.last_successful_run END,
     completed_at = CASE WHEN e.state = 'completed' AND m.schedule_type = 'once' AND m.next_scheduled_run IS NULL
                         THEN gandy.now() ELSE m.completed_at END,
-    has_dependents_due = m.has_dependents_due OR (e.state = 'completed' AND EXISTS (
-        SELECT 1 FROM gandy.manifest c WHERE c.depends_on_manifest_id = m.id AND c.schedule_type = 'dependent')),
+    has_dependents_due = m.has_dependents_due OR (e.ended IS NOT NULL AND EXISTS (
+        SELECT 1 FROM gandy.manifest_edge d WHERE d.parent_id = m.id AND d.kind IN (e.ended, 'end'))),
     next_look_at = CASE WHEN e.needs_look OR m.schedule_type = 'dependent' OR m.next_scheduled_run <= gandy.now()
                         THEN least(coalesce(m.next_look_at, gandy.now()), gandy.now()) ELSE m.next_look_at END
-FROM unnest(%(manifest_id)s::bigint[], %(run_id)s::bigint[], %(state)s::text[], %(is_counted)s::bool[], %(needs_look)s::bool[])
-     AS e(manifest_id, run_id, state, is_counted, needs_look)
+FROM unnest(%(manifest_id)s::bigint[], %(run_id)s::bigint[], %(state)s::text[], %(ended)s::text[], %(is_counted)s::bool[], %(needs_look)s::bool[])
+     AS e(manifest_id, run_id, state, ended, is_counted, needs_look)
 WHERE m.id = e.manifest_id AND m.active_run_id = e.run_id
-RETURNING m.id, m.owner, (m.has_dependents_due OR m.next_look_at <= gandy.now()) AS is_due,
+RETURNING m.id, m.owner, m.has_dependents_due AND e.ended = 'success' AND EXISTS (
+        SELECT 1 FROM gandy.manifest_edge d
+        WHERE d.parent_id = m.id AND d.kind = 'success' AND d.is_output_passed) AS is_output_kept,
+    (m.has_dependents_due OR m.next_look_at <= gandy.now()) AS is_due,
     -- read after the lock: a transaction that queued for the manifest meanwhile has committed
     EXISTS (SELECT 1 FROM gandy.work_queue w WHERE w.manifest_id = m.id AND w.status = 'waiting') AS has_waiting;
+
+-- name: keep_outputs
+-- The outputs that dependents take as their input, with the count of the success; the caller holds the manifests' locks.
+INSERT INTO gandy.manifest_output (manifest_id, success_count, output)
+SELECT m.id, m.success_count, o.output::json
+FROM unnest(%(manifest_id)s::bigint[], %(output)s::text[]) AS o(manifest_id, output)
+JOIN gandy.manifest m ON m.id BETWEEN o.manifest_id AND o.manifest_id
+ON CONFLICT (manifest_id) DO UPDATE SET success_count = excluded.success_count, output = excluded.output;
+
+-- name: count_final_failures
+-- Parked without a run that ended now: what its last run left open is decided, and counts as a failure.
+UPDATE gandy.manifest m SET
+    final_failure_count = m.final_failure_count + 1, end_count = m.end_count + 1,
+    last_final_failure_id = m.last_failed_run_id,
+    has_dependents_due = m.has_dependents_due OR EXISTS (
+        SELECT 1 FROM gandy.manifest_edge d WHERE d.parent_id = m.id AND d.kind IN ('failure', 'end'))
+WHERE m.id = ANY(%(ids)s::bigint[]) AND m.last_failed_run_id IS DISTINCT FROM m.last_final_failure_id
+RETURNING m.id, m.owner, m.has_dependents_due;
+
+-- name: count_cancelled
+-- Occurrences that were cancelled before they began.
+UPDATE gandy.manifest m SET
+    end_count = m.end_count + c.count,
+    has_dependents_due = m.has_dependents_due OR EXISTS (
+        SELECT 1 FROM gandy.manifest_edge d WHERE d.parent_id = m.id AND d.kind = 'end')
+FROM unnest(%(manifest_id)s::bigint[], %(count)s::bigint[]) AS c(manifest_id, count)
+WHERE m.id = c.manifest_id
+RETURNING m.id, m.owner, m.has_dependents_due;
 
 -- name: park_jobs
 -- The dead letter of a job that used up its attempts, with the input that failed.
@@ -89,4 +123,4 @@ JOIN gandy.manifest m ON m.id = h.manifest_id
 JOIN gandy.dead_letter l ON l.manifest_id = m.id AND l.status = 'awaiting_intervention'
 WHERE h.input::text IS DISTINCT FROM l.input::text
 ON CONFLICT DO NOTHING
-RETURNING id;
+RETURNING id, retry_of;

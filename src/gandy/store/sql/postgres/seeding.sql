@@ -16,28 +16,56 @@ FROM gandy.manifest m WHERE m.owner = %(owner)s AND m.external_id = ANY(%(extern
 -- name: load_ancestors
 -- The ancestors of parents that were not declared in this seeding; all belong to the same application.
 WITH RECURSIVE chain AS (
-    SELECT id, external_id, depends_on_manifest_id FROM gandy.manifest WHERE owner = %(owner)s AND external_id = ANY(%(external_ids)s::text[])
+    SELECT id, external_id FROM gandy.manifest WHERE owner = %(owner)s AND external_id = ANY(%(external_ids)s::text[])
     UNION
-    SELECT m.id, m.external_id, m.depends_on_manifest_id FROM chain JOIN gandy.manifest m ON m.id = chain.depends_on_manifest_id
+    SELECT m.id, m.external_id FROM chain
+    -- LIMIT (no manifest has more parents), so that only the indexes on ids can serve, whatever the statistics say
+    CROSS JOIN LATERAL (SELECT parent_id FROM gandy.manifest_edge WHERE child_id = chain.id LIMIT 1000) e
+    CROSS JOIN LATERAL (SELECT id, external_id, owner FROM gandy.manifest WHERE id = e.parent_id LIMIT 1) m
     WHERE m.owner = %(owner)s
 )
-SELECT c.external_id, p.external_id AS parent FROM chain c LEFT JOIN gandy.manifest p ON p.id = c.depends_on_manifest_id;
+SELECT c.external_id, d.parent FROM chain c LEFT JOIN gandy.manifest_dependency d ON d.child_id BETWEEN c.id AND c.id;
+
+-- name: drop_edges
+-- Edges that are no longer declared, or not as they are stored; a changed one is written again, and counts from now on.
+DELETE FROM gandy.manifest_edge e
+USING unnest(%(child_id)s::bigint[], %(kept)s::text[]) AS k(child_id, kept), gandy.manifest p
+WHERE e.child_id = k.child_id AND p.id = e.parent_id
+  AND (k.kept::jsonb ->> p.external_id) IS DISTINCT FROM e.kind || CASE WHEN e.is_output_passed THEN '+output' ELSE '' END
+RETURNING e.parent_id, e.is_output_passed;
+
+-- name: insert_edges
+-- A new edge counts the parent's ends from now on. Subqueries, so that each manifest is found by the index.
+INSERT INTO gandy.manifest_edge (child_id, parent_id, seen, place, kind, is_output_passed)
+SELECT c.id, p.id, CASE r.kind WHEN 'success' THEN p.success_count WHEN 'failure' THEN p.final_failure_count
+                               WHEN 'end' THEN p.end_count ELSE 0 END, r.place, r.kind, r.is_output_passed
+FROM unnest(%(child)s::text[], %(parent)s::text[], %(place)s::smallint[], %(kind)s::text[], %(is_output_passed)s::bool[])
+     AS r(child, parent, place, kind, is_output_passed)
+CROSS JOIN LATERAL (SELECT id FROM gandy.manifest WHERE owner = %(owner)s AND external_id = r.child LIMIT 1) c
+CROSS JOIN LATERAL (SELECT id, success_count, final_failure_count, end_count FROM gandy.manifest
+                    WHERE owner = %(owner)s AND external_id = r.parent LIMIT 1) p
+ON CONFLICT (child_id, parent_id) DO UPDATE SET place = excluded.place;
+
+-- name: forget_outputs
+-- Outputs that no dependent takes any more.
+DELETE FROM gandy.manifest_output o WHERE o.manifest_id = ANY(%(ids)s::bigint[])
+  AND NOT EXISTS (SELECT 1 FROM gandy.manifest_edge e WHERE e.parent_id = o.manifest_id AND e.is_output_passed);
 
 -- name: insert_manifests
--- New manifests as a set; a dependent counts its parent's successes from now on. All parents are looked up at once: with
+-- New manifests as a set; their edges follow. All parents are looked up at once: with
 -- statistics of an almost empty table, a lookup for each manifest may scan all that was inserted so far.
 WITH parents AS MATERIALIZED (
-    SELECT jsonb_object_agg(p.external_id, jsonb_build_array(p.id, p.success_count)) AS found
+    SELECT jsonb_object_agg(p.external_id, p.id) AS found
     FROM gandy.manifest p WHERE p.owner = %(owner)s AND p.external_id = ANY(%(parent)s::text[])
 )
 INSERT INTO gandy.manifest (
     external_id, owner, name, manifest_group_id, properties, property_type_name, schedule_type, cron_expression,
-    interval_seconds, timezone, scheduled_at, depends_on_manifest_id, parent_success_seen, /* options: columns */
+    interval_seconds, timezone, scheduled_at, depends_on_manifest_id, /* options: columns */
     priority, origin, batch, is_enabled, disabled_at, declared, next_scheduled_run, next_look_at,
     created_at, updated_at)
 SELECT r.external_id, %(owner)s, r.name, r.manifest_group_id, r.properties::json, r.property_type_name, r.schedule_type,
     r.cron_expression, r.interval_seconds, r.timezone, r.scheduled_at,
-    (parents.found -> r.parent ->> 0)::bigint, coalesce((parents.found -> r.parent ->> 1)::bigint, 0),
+    (parents.found ->> r.parent)::bigint,
     /* options: values */ r.priority, %(origin)s, r.batch,
     r.is_enabled, CASE WHEN NOT r.is_enabled THEN gandy.now() END, r.declared::json, r.next_scheduled_run, r.next_look_at,
     gandy.now(), gandy.now()
@@ -59,15 +87,13 @@ UPDATE gandy.manifest m SET
     property_type_name = r.property_type_name, schedule_type = r.schedule_type, cron_expression = r.cron_expression,
     interval_seconds = r.interval_seconds, timezone = r.timezone, scheduled_at = r.scheduled_at,
     depends_on_manifest_id = p.id,
-    parent_success_seen = CASE WHEN m.depends_on_manifest_id IS NOT DISTINCT FROM p.id THEN m.parent_success_seen
-                               ELSE coalesce(p.success_count, 0) END,
     /* options: changes */ priority = r.priority, origin = r.origin, batch = r.batch,
     is_enabled = r.is_enabled,
     disabled_at = CASE WHEN r.is_enabled THEN NULL ELSE coalesce(m.disabled_at, gandy.now()) END,
     disabled_reason = CASE WHEN r.is_enabled THEN NULL ELSE coalesce(r.reason, m.disabled_reason) END,
     enabled_at = CASE WHEN r.is_enabled AND (NOT m.is_enabled OR (m.orphaned_at IS NOT NULL AND NOT r.is_orphaned)) THEN gandy.now()
                       ELSE m.enabled_at END,
-    has_dependents_due = m.has_dependents_due OR (r.is_enabled AND NOT m.is_enabled AND m.success_count > 0),
+    has_dependents_due = m.has_dependents_due OR (r.is_enabled AND NOT m.is_enabled AND m.end_count > 0),
     orphaned_at = CASE WHEN r.is_orphaned THEN m.orphaned_at END, declared = r.declared::json, overrides = r.overrides::json,
     next_scheduled_run = r.next_scheduled_run,
     next_look_at = CASE WHEN m.next_look_at <= gandy.now() THEN m.next_look_at
@@ -86,7 +112,7 @@ FROM unnest(
          interval_seconds, timezone, scheduled_at, parent, /* options: columns */ priority, batch, is_enabled, declared, next_scheduled_run, next_look_at, overrides,
          completed_at, used_instants, origin, is_orphaned, reason)
 LEFT JOIN LATERAL (
-    SELECT id, success_count FROM gandy.manifest WHERE owner = %(owner)s AND external_id = r.parent LIMIT 1) p ON true
+    SELECT id FROM gandy.manifest WHERE owner = %(owner)s AND external_id = r.parent LIMIT 1) p ON true
 WHERE m.owner = %(owner)s AND m.external_id BETWEEN r.external_id AND r.external_id
 RETURNING m.id, m.external_id;
 
@@ -144,7 +170,9 @@ RETURNING m.id;
 -- input that was given for one run stays. The caller holds the manifests' locks.
 UPDATE gandy.work_queue q SET
     train_name = m.name, input_type_name = m.property_type_name,
-    input = CASE WHEN q.status = 'queued' AND q.origin IN ('schedule', 'dependent') THEN m.properties ELSE q.input END,
+    input = CASE WHEN q.status = 'queued' AND q.origin IN ('schedule', 'dependent') AND NOT EXISTS (
+                     SELECT 1 FROM gandy.manifest_edge e WHERE e.child_id = m.id AND e.is_output_passed)
+                 THEN m.properties ELSE q.input END,
     gate = CASE WHEN q.gate = 'train' THEN 'open' ELSE q.gate END
 FROM gandy.manifest m
 WHERE q.manifest_id = m.id AND m.id = ANY(%(ids)s::bigint[]) AND m.owner = %(owner)s

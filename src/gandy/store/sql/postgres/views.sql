@@ -1,7 +1,10 @@
 -- name: search_manifests
 -- A page by external id; the walk is bounded, and a last row with place = searched marks the limit.
 SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
-       r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
+       r.interval_seconds, r.timezone,
+       (SELECT json_agg(json_build_array(d.parent, d.kind, d.is_output_passed) ORDER BY d.place)::text
+        FROM gandy.manifest_dependency d WHERE d.child_id = r.id) AS edges,
+       r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
        r.active_run_id IS NOT NULL AS is_active, r.overrides::text <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
@@ -23,7 +26,10 @@ ORDER BY r.external_id LIMIT %(limit)s;
 -- name: search_manifests_of_train
 -- The same for one train, by its index: bounds and order are written so that no other index can serve.
 SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
-       r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
+       r.interval_seconds, r.timezone,
+       (SELECT json_agg(json_build_array(d.parent, d.kind, d.is_output_passed) ORDER BY d.place)::text
+        FROM gandy.manifest_dependency d WHERE d.child_id = r.id) AS edges,
+       r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
        r.active_run_id IS NOT NULL AS is_active, r.overrides::text <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
@@ -46,7 +52,10 @@ ORDER BY r.name, r.owner, r.external_id LIMIT %(limit)s;
 -- name: search_disabled_manifests
 -- The same for manifests that are switched off, which are few.
 SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
-       r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
+       r.interval_seconds, r.timezone,
+       (SELECT json_agg(json_build_array(d.parent, d.kind, d.is_output_passed) ORDER BY d.place)::text
+        FROM gandy.manifest_dependency d WHERE d.child_id = r.id) AS edges,
+       r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
        r.active_run_id IS NOT NULL AS is_active, r.overrides::text <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
@@ -69,7 +78,10 @@ ORDER BY r.external_id LIMIT %(limit)s;
 -- name: gather_manifests_of_group
 -- All manifests of a group if there are few; otherwise the first row has place = searched.
 SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
-       r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
+       r.interval_seconds, r.timezone,
+       (SELECT json_agg(json_build_array(d.parent, d.kind, d.is_output_passed) ORDER BY d.place)::text
+        FROM gandy.manifest_dependency d WHERE d.child_id = r.id) AS edges,
+       r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
        r.active_run_id IS NOT NULL AS is_active, r.overrides::text <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
@@ -111,7 +123,10 @@ ORDER BY g.name, g.id LIMIT %(limit)s;
 -- The first manifests of a group. BETWEEN instead of =, so that only one index provides this order: by the primary key, the
 -- planner would read all manifests for a group that has few.
 SELECT m.external_id, m.owner, m.name AS train, g.name AS group_name, m.schedule_type, m.cron_expression,
-       m.interval_seconds, m.timezone, m.is_enabled, g.is_enabled AS is_group_enabled, m.orphaned_at, m.priority,
+       m.interval_seconds, m.timezone,
+       (SELECT json_agg(json_build_array(d.parent, d.kind, d.is_output_passed) ORDER BY d.place)::text
+        FROM gandy.manifest_dependency d WHERE d.child_id = m.id) AS edges,
+       m.is_enabled, g.is_enabled AS is_group_enabled, m.orphaned_at, m.priority,
        m.next_scheduled_run, m.last_successful_run, m.failure_count, m.success_count,
        m.active_run_id IS NOT NULL AS is_active, m.overrides::text <> '{}' AS has_overrides
 FROM gandy.manifest m JOIN gandy.manifest_group g ON g.id = m.manifest_group_id

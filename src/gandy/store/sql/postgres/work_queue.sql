@@ -220,7 +220,7 @@ UPDATE gandy.work_queue q SET
     cancellation_requested_at = NULL, is_cancellation_ignored = false, currently_running_junction = NULL,
     progress_done = NULL, progress_total = NULL, delivery_attempts = 0, deliver_after = NULL, delivery_error = NULL
 FROM undone u WHERE q.id = u.id AND q.train_state IS NOT NULL
-RETURNING q.id, q.owner, u.is_cancelled;
+RETURNING q.id, q.owner, q.manifest_id, u.is_cancelled;
 
 -- name: queue_retries
 -- The next attempt of failed runs: with the run's own input and instant, and the manifest's current train. Nothing is

@@ -1,8 +1,13 @@
 -- name: wake_dependents
 -- Differs from PostgreSQL: SQLite has no data-modifying CTE; the write lock is already held, so no row is passed over.
 UPDATE manifest SET next_look_at = min(coalesce(next_look_at, gandy_now()), gandy_now())
-WHERE schedule_type = 'dependent' AND depends_on_manifest_id IN (
-    SELECT id FROM manifest INDEXED BY ix_manifest_dependents_due WHERE has_dependents_due ORDER BY id LIMIT :limit)
+WHERE id IN (
+    SELECT e.child_id FROM (
+        SELECT id, success_count, final_failure_count, end_count
+        FROM manifest INDEXED BY ix_manifest_dependents_due WHERE has_dependents_due ORDER BY id LIMIT :limit) p
+    CROSS JOIN manifest_edge e INDEXED BY ix_manifest_edge_parent ON e.parent_id = p.id
+    WHERE e.seen < CASE e.kind WHEN 'success' THEN p.success_count WHEN 'failure' THEN p.final_failure_count
+                               WHEN 'end' THEN p.end_count ELSE 0 END)
   -- a dependent that is switched off or parked gets its look when that ends
   AND is_enabled AND orphaned_at IS NULL
   AND EXISTS (SELECT 1 FROM manifest_group g WHERE g.id = manifest.manifest_group_id AND g.is_enabled)
@@ -55,10 +60,20 @@ WHERE next_look_at IS NOT NULL ORDER BY next_look_at LIMIT 1;
 
 -- name: advance_manifests
 -- Differs from PostgreSQL: no data-modifying CTE; runs once per decision, and the write lock replaces the version check.
+-- The ends of parents are seen before the entry is written, which a queued one would refuse.
+UPDATE manifest_edge SET seen = (
+    SELECT d.ended FROM manifest_dependency d
+    WHERE d.child_id = manifest_edge.child_id AND d.parent_id = manifest_edge.parent_id)
+WHERE child_id = :id AND :origin = 'dependent' AND :due_at IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM work_queue q WHERE q.manifest_id = :id AND q.status = 'queued')
+  AND EXISTS (SELECT 1 FROM manifest WHERE id = :id AND next_scheduled_run IS :cursor AND '' = :version);
 INSERT INTO work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at,
     scheduled_at, created_at)
-SELECT owner, name, properties, property_type_name, id, manifest_group_id, priority, :origin,
+SELECT owner, name,
+       CASE WHEN :origin = 'dependent' THEN coalesce((
+           SELECT d.output FROM manifest_dependency d WHERE d.child_id = manifest.id AND d.is_output_passed), properties)
+       ELSE properties END, property_type_name, id, manifest_group_id, priority, :origin,
        CASE WHEN active_run_id IS NOT NULL THEN 'manifest' WHEN :scheduled_at > gandy_now() THEN 'time' ELSE 'open' END,
        -- an event has no scheduled instant: two within one microsecond need different due_at values
        CASE WHEN :origin = 'dependent' THEN gandy_later(coalesce((
@@ -69,14 +84,13 @@ FROM manifest WHERE id = :id AND next_scheduled_run IS :cursor AND '' = :version
 ON CONFLICT DO NOTHING;
 -- changes() counts the rows of the previous statement
 UPDATE manifest SET
-    next_scheduled_run = :next_cursor, next_look_at = :next_look, last_skip_reason = :skip_reason,
-    parent_success_seen = coalesce(:parent_seen, parent_success_seen)
+    next_scheduled_run = :next_cursor, next_look_at = :next_look, last_skip_reason = :skip_reason
 WHERE id = :id AND next_scheduled_run IS :cursor AND '' = :version
 RETURNING id, changes() = 1 AS is_queued;
 
 -- name: step_back
 -- Another entry of the manifest is queued: restore the cursor, so that the instant is deferred, not lost.
-UPDATE manifest SET next_scheduled_run = :cursor, next_look_at = NULL, parent_success_seen = :parent_seen
+UPDATE manifest SET next_scheduled_run = :cursor, next_look_at = NULL
 WHERE id = :id AND NOT EXISTS (
     SELECT 1 FROM work_queue q WHERE q.manifest_id = :id AND q.due_at = :cursor AND q.attempt = 1)
 RETURNING id;

@@ -34,4 +34,7 @@ WHERE r.id = :id AND r.train_state IS NOT NULL AND r.worker_id IS :worker_id AND
 DELETE FROM work_queue
 WHERE id = :id AND train_state IS NOT NULL AND worker_id IS :worker_id AND fence IS :fence
 RETURNING id, NULL AS bucket, :train_state = 'failed' AND coalesce(cancellation_reason, '') = 'operator' AS is_overruled,
+    CAST(strftime('%s', gandy_now()) AS INTEGER) / 60 AS minute,
+    (julianday(start_time) - julianday(scheduled_at)) * 86400 AS waited,
+    (julianday(gandy_now()) - julianday(start_time)) * 86400 AS took,
     (SELECT g.max_active_jobs FROM manifest_group g WHERE g.id = work_queue.manifest_group_id) IS NOT NULL AS is_freed;

@@ -24,6 +24,9 @@ WHERE m.id = :manifest_id;
 UPDATE manifest SET
     active_run_id = NULL,
     success_count = success_count + (:state = 'completed'),
+    final_failure_count = final_failure_count + (:ended IS 'failure'),
+    end_count = end_count + (:ended IS NOT NULL),
+    last_final_failure_id = CASE WHEN :ended = 'failure' THEN :run_id ELSE last_final_failure_id END,
     failure_count = CASE WHEN :state = 'completed' THEN 0 WHEN :is_counted THEN failure_count + 1 ELSE failure_count END,
     first_failed_at = CASE WHEN NOT :is_counted THEN first_failed_at WHEN failure_count = 0 THEN gandy_now()
                            ELSE coalesce(first_failed_at, gandy_now()) END,
@@ -32,13 +35,41 @@ UPDATE manifest SET
     last_successful_run = CASE WHEN :state = 'completed' THEN gandy_now() ELSE last_successful_run END,
     completed_at = CASE WHEN :state = 'completed' AND schedule_type = 'once' AND next_scheduled_run IS NULL
                         THEN gandy_now() ELSE completed_at END,
-    has_dependents_due = has_dependents_due OR (:state = 'completed' AND EXISTS (
-        SELECT 1 FROM manifest c WHERE c.depends_on_manifest_id = manifest.id AND c.schedule_type = 'dependent')),
+    has_dependents_due = has_dependents_due OR (:ended IS NOT NULL AND EXISTS (
+        SELECT 1 FROM manifest_edge d WHERE d.parent_id = manifest.id AND d.kind IN (:ended, 'end'))),
     next_look_at = CASE WHEN :needs_look OR schedule_type = 'dependent' OR next_scheduled_run <= gandy_now()
                         THEN min(coalesce(next_look_at, gandy_now()), gandy_now()) ELSE next_look_at END
 WHERE id = :manifest_id AND active_run_id = :run_id
-RETURNING id, owner, (has_dependents_due OR coalesce(next_look_at <= gandy_now(), 0)) AS is_due,
+RETURNING id, owner, has_dependents_due AND :ended IS 'success' AND EXISTS (
+        SELECT 1 FROM manifest_edge d
+        WHERE d.parent_id = manifest.id AND d.kind = 'success' AND d.is_output_passed) AS is_output_kept,
+    (has_dependents_due OR coalesce(next_look_at <= gandy_now(), 0)) AS is_due,
     EXISTS (SELECT 1 FROM work_queue w WHERE w.manifest_id = manifest.id AND w.status = 'waiting') AS has_waiting;
+
+-- name: keep_outputs
+-- The outputs that dependents take as their input, with the count of the success.
+INSERT INTO manifest_output (manifest_id, success_count, output)
+SELECT id, success_count, :output FROM manifest WHERE id = :manifest_id
+ON CONFLICT (manifest_id) DO UPDATE SET success_count = excluded.success_count, output = excluded.output;
+
+-- name: count_final_failures
+-- Parked without a run that ended now: what its last run left open is decided, and counts as a failure.
+UPDATE manifest SET
+    final_failure_count = final_failure_count + 1, end_count = end_count + 1,
+    last_final_failure_id = last_failed_run_id,
+    has_dependents_due = has_dependents_due OR EXISTS (
+        SELECT 1 FROM manifest_edge d WHERE d.parent_id = manifest.id AND d.kind IN ('failure', 'end'))
+WHERE id IN (SELECT value FROM json_each(:ids)) AND last_failed_run_id IS NOT last_final_failure_id
+RETURNING id, owner, has_dependents_due;
+
+-- name: count_cancelled
+-- Occurrences that were cancelled before they began.
+UPDATE manifest SET
+    end_count = end_count + :count,
+    has_dependents_due = has_dependents_due OR EXISTS (
+        SELECT 1 FROM manifest_edge d WHERE d.parent_id = manifest.id AND d.kind = 'end')
+WHERE id = :manifest_id
+RETURNING id, owner, has_dependents_due;
 
 -- name: park_jobs
 -- The dead letter of a job that used up its attempts, with the input that failed.
@@ -82,4 +113,4 @@ JOIN manifest m ON m.id = h.manifest_id
 JOIN dead_letter l ON l.manifest_id = m.id AND l.status = 'awaiting_intervention'
 WHERE h.id = :id AND :bucket IS NULL AND h.input IS NOT l.input
 ON CONFLICT DO NOTHING
-RETURNING id;
+RETURNING id, retry_of;

@@ -16,25 +16,49 @@ FROM manifest m WHERE m.owner = :owner AND m.external_id IN (SELECT value FROM j
 -- name: load_ancestors
 -- The ancestors of parents that were not declared in this seeding; all belong to the same application.
 WITH RECURSIVE chain AS (
-    SELECT id, external_id, depends_on_manifest_id FROM manifest
+    SELECT id, external_id FROM manifest
     WHERE owner = :owner AND external_id IN (SELECT value FROM json_each(:external_ids))
     UNION
-    SELECT m.id, m.external_id, m.depends_on_manifest_id FROM chain JOIN manifest m ON m.id = chain.depends_on_manifest_id
+    SELECT m.id, m.external_id FROM chain
+    JOIN manifest_edge e ON e.child_id = chain.id JOIN manifest m ON m.id = e.parent_id
     WHERE m.owner = :owner
 )
-SELECT c.external_id, p.external_id AS parent FROM chain c LEFT JOIN manifest p ON p.id = c.depends_on_manifest_id;
+SELECT c.external_id, p.external_id AS parent
+FROM chain c LEFT JOIN manifest_edge e ON e.child_id = c.id LEFT JOIN manifest p ON p.id = e.parent_id;
+
+-- name: drop_edges
+-- Edges that are no longer declared, or not as they are stored; a changed one is written again, and counts from now on.
+DELETE FROM manifest_edge
+WHERE child_id = :child_id AND NOT EXISTS (
+    SELECT 1 FROM manifest p JOIN json_each(:kept) k ON k.key = p.external_id
+    WHERE p.id = manifest_edge.parent_id
+      AND k.value = manifest_edge.kind || CASE WHEN manifest_edge.is_output_passed THEN '+output' ELSE '' END)
+RETURNING parent_id, is_output_passed;
+
+-- name: insert_edges
+-- A new edge counts the parent's ends from now on.
+INSERT INTO manifest_edge (child_id, parent_id, seen, place, kind, is_output_passed)
+SELECT c.id, p.id, CASE :kind WHEN 'success' THEN p.success_count WHEN 'failure' THEN p.final_failure_count
+                              WHEN 'end' THEN p.end_count ELSE 0 END, :place, :kind, :is_output_passed
+FROM manifest c JOIN manifest p ON p.owner = :owner AND p.external_id = :parent
+WHERE c.owner = :owner AND c.external_id = :child
+ON CONFLICT (child_id, parent_id) DO UPDATE SET place = excluded.place;
+
+-- name: forget_outputs
+-- Outputs that no dependent takes any more.
+DELETE FROM manifest_output WHERE manifest_id IN (SELECT value FROM json_each(:ids))
+  AND NOT EXISTS (SELECT 1 FROM manifest_edge e WHERE e.parent_id = manifest_output.manifest_id AND e.is_output_passed);
 
 -- name: insert_manifests
--- New manifests; a dependent counts its parent's successes from now on.
+-- New manifests; their edges follow.
 INSERT INTO manifest (
     external_id, owner, name, manifest_group_id, properties, property_type_name, schedule_type, cron_expression,
-    interval_seconds, timezone, scheduled_at, depends_on_manifest_id, parent_success_seen, /* options: columns */
+    interval_seconds, timezone, scheduled_at, depends_on_manifest_id, /* options: columns */
     priority, origin, batch, is_enabled, disabled_at, declared, next_scheduled_run, next_look_at,
     created_at, updated_at)
 VALUES (:external_id, :owner, :name, :manifest_group_id, :properties, :property_type_name, :schedule_type,
     :cron_expression, :interval_seconds, :timezone, :scheduled_at,
     (SELECT id FROM manifest WHERE owner = :owner AND external_id = :parent),
-    coalesce((SELECT success_count FROM manifest WHERE owner = :owner AND external_id = :parent), 0),
     /* options: values */ :priority, :origin, :batch, :is_enabled,
     CASE WHEN NOT :is_enabled THEN gandy_now() END, :declared, :next_scheduled_run, :next_look_at, gandy_now(), gandy_now())
 ON CONFLICT (owner, external_id) DO NOTHING
@@ -47,16 +71,13 @@ UPDATE manifest SET
     property_type_name = :property_type_name, schedule_type = :schedule_type, cron_expression = :cron_expression,
     interval_seconds = :interval_seconds, timezone = :timezone, scheduled_at = :scheduled_at,
     depends_on_manifest_id = (SELECT p.id FROM manifest p WHERE p.owner = :owner AND p.external_id = :parent),
-    parent_success_seen = CASE
-        WHEN depends_on_manifest_id IS (SELECT p.id FROM manifest p WHERE p.owner = :owner AND p.external_id = :parent) THEN parent_success_seen
-        ELSE coalesce((SELECT p.success_count FROM manifest p WHERE p.owner = :owner AND p.external_id = :parent), 0) END,
     /* options: changes */ priority = :priority, origin = :origin, batch = :batch,
     is_enabled = :is_enabled,
     disabled_at = CASE WHEN :is_enabled THEN NULL ELSE coalesce(disabled_at, gandy_now()) END,
     disabled_reason = CASE WHEN :is_enabled THEN NULL ELSE coalesce(:reason, disabled_reason) END,
     enabled_at = CASE WHEN :is_enabled AND (NOT is_enabled OR (orphaned_at IS NOT NULL AND NOT :is_orphaned)) THEN gandy_now()
                       ELSE enabled_at END,
-    has_dependents_due = has_dependents_due OR (:is_enabled AND NOT is_enabled AND success_count > 0),
+    has_dependents_due = has_dependents_due OR (:is_enabled AND NOT is_enabled AND end_count > 0),
     orphaned_at = CASE WHEN :is_orphaned THEN orphaned_at END, declared = :declared, overrides = :overrides,
     next_scheduled_run = :next_scheduled_run,
     next_look_at = CASE WHEN next_look_at <= gandy_now() THEN next_look_at
@@ -111,8 +132,9 @@ RETURNING id;
 -- The train of a manifest has changed: its entries take the new train.
 UPDATE work_queue SET
     train_name = m.name, input_type_name = m.property_type_name,
-    input = CASE WHEN work_queue.status = 'queued' AND work_queue.origin IN ('schedule', 'dependent') THEN m.properties
-                 ELSE work_queue.input END,
+    input = CASE WHEN work_queue.status = 'queued' AND work_queue.origin IN ('schedule', 'dependent') AND NOT EXISTS (
+                     SELECT 1 FROM manifest_edge e WHERE e.child_id = m.id AND e.is_output_passed)
+                 THEN m.properties ELSE work_queue.input END,
     gate = CASE WHEN work_queue.gate = 'train' THEN 'open' ELSE work_queue.gate END
 FROM manifest m
 WHERE work_queue.manifest_id = m.id AND m.id IN (SELECT value FROM json_each(:ids)) AND m.owner = :owner

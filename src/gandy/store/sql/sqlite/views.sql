@@ -1,7 +1,10 @@
 -- name: search_manifests
 -- A page by external id; the walk is bounded, and a last row with place = searched marks the limit.
 SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
-       r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
+       r.interval_seconds, r.timezone,
+       (SELECT json_group_array(json_array(d.parent, d.kind, d.is_output_passed))
+        FROM (SELECT * FROM manifest_dependency WHERE child_id = r.id ORDER BY place) d) AS edges,
+       r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
        r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
@@ -23,7 +26,10 @@ ORDER BY r.external_id LIMIT :limit;
 -- name: search_manifests_of_train
 -- The same for one train, by its index.
 SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
-       r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
+       r.interval_seconds, r.timezone,
+       (SELECT json_group_array(json_array(d.parent, d.kind, d.is_output_passed))
+        FROM (SELECT * FROM manifest_dependency WHERE child_id = r.id ORDER BY place) d) AS edges,
+       r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
        r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
@@ -45,7 +51,10 @@ ORDER BY r.external_id LIMIT :limit;
 -- name: search_disabled_manifests
 -- The same for manifests that are switched off, which are few.
 SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
-       r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
+       r.interval_seconds, r.timezone,
+       (SELECT json_group_array(json_array(d.parent, d.kind, d.is_output_passed))
+        FROM (SELECT * FROM manifest_dependency WHERE child_id = r.id ORDER BY place) d) AS edges,
+       r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
        r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
@@ -68,7 +77,10 @@ ORDER BY r.external_id LIMIT :limit;
 -- name: gather_manifests_of_group
 -- All manifests of a group if there are few; otherwise the first row has place = searched.
 SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
-       r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
+       r.interval_seconds, r.timezone,
+       (SELECT json_group_array(json_array(d.parent, d.kind, d.is_output_passed))
+        FROM (SELECT * FROM manifest_dependency WHERE child_id = r.id ORDER BY place) d) AS edges,
+       r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
        r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
@@ -108,7 +120,10 @@ ORDER BY g.name, g.id LIMIT :limit;
 -- name: list_members
 -- The first manifests of a group, in the order in which they were made.
 SELECT m.external_id, m.owner, m.name AS train, g.name AS group_name, m.schedule_type, m.cron_expression,
-       m.interval_seconds, m.timezone, m.is_enabled, g.is_enabled AS is_group_enabled, m.orphaned_at, m.priority,
+       m.interval_seconds, m.timezone,
+       (SELECT json_group_array(json_array(d.parent, d.kind, d.is_output_passed))
+        FROM (SELECT * FROM manifest_dependency WHERE child_id = m.id ORDER BY place) d) AS edges,
+       m.is_enabled, g.is_enabled AS is_group_enabled, m.orphaned_at, m.priority,
        m.next_scheduled_run, m.last_successful_run, m.failure_count, m.success_count,
        m.active_run_id IS NOT NULL AS is_active, m.overrides <> '{}' AS has_overrides
 FROM manifest m JOIN manifest_group g ON g.id = m.manifest_group_id

@@ -139,7 +139,7 @@ UPDATE work_queue SET
     is_cancellation_ignored = 0, currently_running_junction = NULL, progress_done = NULL, progress_total = NULL, delivery_attempts = 0, deliver_after = NULL,
     delivery_error = NULL
 WHERE id IN (SELECT value FROM json_each(:ids)) AND worker_id = :worker_id AND train_state = 'in_progress'
-RETURNING id, owner, status = 'cancelled' AS is_cancelled;
+RETURNING id, owner, manifest_id, status = 'cancelled' AS is_cancelled;
 
 -- name: queue_retries
 -- The next attempt of failed runs: with the run's own input and instant, and the manifest's current train. Nothing is
