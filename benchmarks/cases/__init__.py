@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from benchmarks.cases import cleanup, lifecycle, pages, pruning, queue, schedules, schedules_scale, shapes
+from benchmarks.cases import (
+    cleanup,
+    lifecycle,
+    pages,
+    pruning,
+    queue,
+    rest,
+    schedules,
+    schedules_scale,
+    shapes,
+)
 
 if TYPE_CHECKING:
     from benchmarks.result import Result
@@ -39,5 +49,6 @@ _ALL: tuple[RunnableCase, ...] = (
     *lifecycle.CASES,
     *cleanup.CASES,
     *pages.CASES,
+    *rest.CASES,
 )
 CASES = {case.name: case for case in _ALL}

@@ -125,12 +125,19 @@ class RequestRefused(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunsEndedInChild(Event):
+    """Worker processes of this process recorded the ends of runs."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoopEnded(Event):
-    """A loop of a service ended unexpectedly; it is restarted after a back-off."""
+    """A loop or a process of a service ended unexpectedly; it is restarted after a back-off."""
 
     service: str
     loop: str
-    cause: str  #: the name of the exception
+    cause: str  #: the name of the exception, or how the process ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

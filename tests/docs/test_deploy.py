@@ -14,9 +14,9 @@ import click
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from gandy.app.process import LEAVE_SECONDS
 from gandy.app.running import SERVICES
 from gandy.cli.main import main
-from gandy.cli.session import LEAVE_SECONDS
 from gandy.events import EventBus
 from gandy.settings import load_settings
 from gandy.telemetry.metrics import Metrics

@@ -55,7 +55,9 @@ class Fleet:
             "PYTHONPATH": os.pathsep.join(map(str, [ROOT] if hook is None else [hook, ROOT])),
         }
         command = [sys.executable, "-m", "gandy", "--app", self.app, *arguments]
-        process = subprocess.Popen(command, cwd=self.folder, env=environment, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            command, cwd=self.folder, env=environment, stdout=log, stderr=log, start_new_session=True
+        )
         log.close()
         self.processes.append(process)
         return process

@@ -107,7 +107,13 @@ async def finished_state(url: str, now: datetime) -> dict[str, list[dict[str, An
         ),
         "manifests": world.rows(
             "SELECT external_id, next_scheduled_run, next_look_at, failure_count, success_count, "
-            "parent_success_seen, has_dependents_due, last_skip_reason FROM manifest ORDER BY external_id"
+            "final_failure_count, end_count, has_dependents_due, last_skip_reason "
+            "FROM manifest ORDER BY external_id"
+        ),
+        "edges": world.rows(
+            "SELECT c.external_id AS child, p.external_id AS parent, e.kind, e.seen FROM manifest_edge e "
+            "JOIN manifest c ON c.id = e.child_id JOIN manifest p ON p.id = e.parent_id "
+            "ORDER BY c.external_id, p.external_id"
         ),
         "letters": world.rows("SELECT train_name, status, reason FROM dead_letter ORDER BY train_name"),
         "workers": world.rows("SELECT id, state FROM worker ORDER BY id"),

@@ -12,8 +12,9 @@ import pytest
 
 from gandy.errors import DatabaseUnreachableError, GandyError
 from gandy.settings import DatabaseSettings
+from gandy.store.drivers import postgres_pool
 from gandy.store.drivers.opening import migrate, open_database, open_link
-from gandy.store.drivers.postgres import PostgresDatabase, PostgresSession
+from gandy.store.drivers.postgres import PostgresDatabase
 from gandy.store.manifests import read_now
 from gandy.store.queueing import enqueue
 from tests.store.work import ONE, count, is_somebody_listening, queue, run_statement, second_connection
@@ -23,6 +24,7 @@ from tests.support.world import START, open_world
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    from gandy.store.drivers.postgres_pool import Link
     from tests.support.postgres import PostgresServer, StopMode, ThrowawayServer
     from tests.support.world import World
 
@@ -36,14 +38,12 @@ async def postgres_world(postgres_server: PostgresServer) -> AsyncIterator[World
         await world.database.close()
 
 
-async def test_a_session_whose_backend_was_ended_comes_back(postgres_world: World) -> None:
+async def test_a_session_gets_no_connection_whose_backend_was_ended(postgres_world: World) -> None:
     session = postgres_world.database.session()
     await session.run(enqueue(ONE))
 
     _end_backends(postgres_world)
 
-    with pytest.raises(DatabaseUnreachableError):
-        await session.run(enqueue(ONE))
     await session.run(enqueue(ONE))
     await session.close()
     assert count(postgres_world, "work_queue") == 2
@@ -193,23 +193,16 @@ async def test_a_prepared_statement_that_was_lost_is_repeated_without_and_said_o
     postgres_world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world = postgres_world
-    session, other = PostgresSession(_postgres(world)), PostgresSession(_postgres(world))
-    names = set[str]()
-    for each in (session, other):
-        for _ in range(8):
-            await each.run(enqueue(ONE))
-        names |= await _prepared(each)
-    assert len(names) == 2 * len(await _prepared(session)), "no two connections share a name"
+    first, other = await _use_two(world, times=8)
+    names = await _prepared(first) | await _prepared(other)
+    assert len(names) == 2 * len(await _prepared(first)), "no two connections share a name"
 
-    for each in (session, other):
-        await _forget_statements(each)
-        await each.run(enqueue(ONE))
-        assert await _prepared(each) == set()
+    for each in (first, other):
+        each.pgconn.exec_(b"DEALLOCATE ALL")  # as a pooler does that has given the connection another backend
+    assert set(await _use_two(world, times=1)) == {first, other}
 
-    assert count(world, "work_queue") == 18
+    assert await _prepared(first) == await _prepared(other) == set()
     assert caplog.text.count("prepared statements are off") == 1
-    await session.close()
-    await other.close()
 
 
 def _postgres(world: World) -> PostgresDatabase:
@@ -217,15 +210,72 @@ def _postgres(world: World) -> PostgresDatabase:
     return world.database
 
 
-async def _prepared(session: PostgresSession) -> set[str]:
-    connection = session._connection
-    assert connection is not None
+async def _use_two(world: World, *, times: int) -> list[Link]:
+    """Use two connections at once."""
+    for _ in range(times):
+        async with _postgres(world).transaction() as one, _postgres(world).transaction() as another:
+            await one.run(run_statement("ping"))
+            await another.run(run_statement("ping"))
+    return [one._connection, another._connection]
+
+
+async def _prepared(connection: Link) -> set[str]:
     rows = await (await connection.execute("SELECT name FROM pg_prepared_statements")).fetchall()
     return {row[0] for row in rows}
 
 
-async def _forget_statements(session: PostgresSession) -> None:
-    """Do what a pooler does that has given the connection another backend."""
-    connection = session._connection
-    assert connection is not None
-    connection.pgconn.exec_(b"DEALLOCATE ALL")
+async def test_loops_that_take_turns_share_one_connection(postgres_world: World) -> None:
+    database = postgres_world.database
+    sessions = [database.session() for _ in range(3)]
+
+    for run in (database.run, *(session.run for session in sessions), database.run_apart):
+        await run(enqueue(ONE))
+
+    assert _connections(postgres_world) == 1
+
+
+async def test_callers_at_once_wait_shortly_for_a_connection_before_they_open_one(
+    postgres_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_pool, "PATIENCE_SECONDS", 50.0)
+    await asyncio.gather(*(postgres_world.database.run(enqueue(ONE)) for _ in range(3)))
+
+    assert _connections(postgres_world) == 1
+
+
+async def test_connections_that_are_used_no_more_are_closed_but_for_one(
+    postgres_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_pool, "KEPT_SECONDS", 0.0)
+    await _use_two(postgres_world, times=1)
+
+    async def is_one_left() -> bool:
+        return await asyncio.to_thread(_connections, postgres_world) == 1
+
+    await eventually(is_one_left, "the other is closed")
+
+
+def _connections(world: World) -> int:
+    found = world.rows(
+        "SELECT count(*) AS open FROM pg_stat_activity WHERE datname = current_database() "
+        "AND application_name = 'gandy' AND pid <> pg_backend_pid()"
+    )
+    return int(found[0]["open"])
+
+
+async def test_many_callers_at_once_open_connections_up_to_the_limit_and_sessions_pass_by(
+    postgres_server: PostgresServer,
+) -> None:
+    template = postgres_server.template("migrated", lambda url: (migrate(url), None)[1])
+    with postgres_server.database(template) as url:
+        database = open_database(DatabaseSettings(url=url, pool_size=2))
+        await database.open()
+        session = database.session()
+        async with database.transaction(), database.transaction():
+            await session.run(enqueue(ONE))
+            waiting = asyncio.ensure_future(database.run(enqueue(ONE)))
+            await session.run(enqueue(ONE))
+            assert not waiting.done()
+        await waiting
+        await session.close()
+        await database.close()

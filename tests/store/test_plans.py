@@ -233,6 +233,7 @@ def test_the_end_of_manifests_runs_looks_at_these_manifests_only(connection: Lin
         "manifest_id": ids,
         "run_id": ids,
         "state": ["completed"] * TAKEN,
+        "ended": ["success"] * TAKEN,
         "is_counted": [False] * TAKEN,
         "needs_look": [False] * TAKEN,
     }
@@ -241,6 +242,9 @@ def test_the_end_of_manifests_runs_looks_at_these_manifests_only(connection: Lin
         explain(connection, "lock_manifests", kind, ids=ids),
         explain(connection, "read_failing", kind, manifest_id=ids, run_id=ids, bucket=["-infinity"] * TAKEN),
         explain(connection, "record_manifest_ends", kind, **recorded),
+        explain(connection, "keep_outputs", kind, manifest_id=ids, output=["1"] * TAKEN),
+        explain(connection, "count_final_failures", kind, ids=ids),
+        explain(connection, "count_cancelled", kind, manifest_id=ids, count=[1] * TAKEN),
         explain(connection, "release_entries", kind, manifest_ids=ids),
     ]
 

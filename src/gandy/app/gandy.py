@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gandy.app.running import Ticked
     from gandy.app.sync import SyncGandy
     from gandy.app.web import ASGIApplication
+    from gandy.app.workers.messages import Launch
     from gandy.clock import ManualClock
     from gandy.lifecycle import Contract
     from gandy.settings import LoadedSettings
@@ -157,28 +158,38 @@ class Gandy(AsyncFace):
 
     @asynccontextmanager
     async def running(
-        self, services: Iterable[str] | None = None, *, has_port: bool = False
+        self,
+        services: Iterable[str] | None = None,
+        *,
+        has_port: bool = False,
+        launch: Launch | None = None,
     ) -> AsyncIterator[Self]:
         """Open the application and run services here: `async with app.running(services=("worker",)): ...`.
 
-        With a port, a process without the dashboard still answers probes and serves metrics.
+        With a port, a process without the dashboard still answers probes and serves metrics. The command
+        line says by `launch` how a worker process loads the application.
         """
         from gandy.app.running import services_running  # noqa: PLC0415 - see above
 
         async with (
             self,
-            services_running(self._require("app.running()").context, services, has_port=has_port),
+            services_running(
+                self._require("app.running()").context, services, has_port=has_port, launch=launch
+            ),
         ):
             yield self
 
-    async def work(self, stop: asyncio.Event, *, until_idle: bool = False) -> int:
+    async def work(
+        self, stop: asyncio.Event, *, until_idle: bool = False, launch: Launch | None = None
+    ) -> int:
         """Claim and execute runs until `stop` is set, or until nothing is left to do.
 
         Return the number of jobs that became dead letters.
         """
         from gandy.app.running import work  # noqa: PLC0415 - see above
 
-        return await work(self._require("app.work()").context, stop, until_idle=until_idle)
+        context = self._require("app.work()").context
+        return await work(context, stop, until_idle=until_idle, launch=launch)
 
     async def seed(self) -> SeedResult:
         """Write the declarations, as the manifest-manager service does at its start."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gandy.app.web import check_web, has_web, make_probes, make_web
+from gandy.app.workers.parent import WorkerProcesses
 from gandy.errors import UnknownServiceError
 from gandy.loops.poller import LoopGuard
 from gandy.loops.supervisor import Supervisor
@@ -31,6 +33,7 @@ from gandy.work.worker import Worker
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 
+    from gandy.app.workers.messages import Launch
     from gandy.context import Context
     from gandy.loops.supervisor import Service
     from gandy.upkeep.pruning import UpkeepResult
@@ -49,11 +52,16 @@ SERVICES: Final[Mapping[str, Callable[[Context, Wakeups], Service]]] = {
 
 @asynccontextmanager
 async def services_running(
-    context: Context, names: Iterable[str] | None = None, *, has_port: bool = False
+    context: Context,
+    names: Iterable[str] | None = None,
+    *,
+    has_port: bool = False,
+    launch: Launch | None = None,
 ) -> AsyncIterator[Supervisor]:
     """Run the named services, or all of them, during the block.
 
-    With a port, a process without the dashboard still answers probes and serves metrics.
+    With a port, a process without the dashboard still answers probes and serves metrics. With a launch, the
+    workers are processes of their own if the settings ask for several.
     """
     wanted = _services_of(context) if names is None else tuple(names)
     for name in wanted:
@@ -62,6 +70,8 @@ async def services_running(
     await refuse_missing(context.database)
     wakeups = Wakeups(context.database, context.owner)
     makers = {name: _maker(SERVICES[name], context, wakeups) for name in wanted}
+    if "worker" in wanted and launch is not None and context.settings.worker.count > 1:
+        makers["worker"] = partial(WorkerProcesses, context, launch)
     if "worker" in wanted and MANIFEST_MANAGER not in wanted:
         makers[REAPER] = _maker(ReaperService, context, wakeups)
     if has_port and "web" not in wanted:
@@ -91,11 +101,17 @@ def _services_of(context: Context) -> tuple[str, ...]:
     return tuple(name for name in SERVICES if name not in left_out)
 
 
-async def work(context: Context, stop: asyncio.Event, *, until_idle: bool) -> int:
-    """Run a worker and a reaper; return the number of jobs that became dead letters."""
+async def work(
+    context: Context, stop: asyncio.Event, *, until_idle: bool, launch: Launch | None = None
+) -> int:
+    """Run a worker, or the processes of several, and a reaper; return the number of new dead letters."""
     await refuse_missing(context.database)
     wakeups = Wakeups(context.database, context.owner)
-    worker = Worker(context, wakeups)
+    worker: Worker | WorkerProcesses
+    if launch is not None and context.settings.worker.count > 1:
+        worker = WorkerProcesses(context, launch)
+    else:
+        worker = Worker(context, wakeups)
     guard = LoopGuard("wakeups", context.events)
     guard.keep("listener", wakeups.listen)
     guard.keep(REAPER, lambda: ReaperService(context, wakeups).run(asyncio.Event()))

@@ -48,8 +48,8 @@ def demo(call: Call, *, seconds: float | None, port: int, as_json: bool) -> None
 
 
 async def _play(url: str, seconds: float | None, port: int) -> Ended:
+    from gandy.app.process import stop_on_signals  # noqa: PLC0415
     from gandy.cli.demonstration.play import play  # noqa: PLC0415 `gandy demo --help` needs none of it
-    from gandy.cli.session import stop_on_signals  # noqa: PLC0415
 
     stop = stop_on_signals(grace=_GRACE)
     if seconds is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import platform
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from gandy.desk.groups import WorkerDesk
 from gandy.errors import NoDatabaseError
 from gandy.model.owners import OneOwner
 from gandy.settings.values import presentable
+from gandy.telemetry.observing import WORKER_PROCESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,8 +52,9 @@ class LocalProcess:
 def health(call: Call, ctx: click.Context, *, as_json: bool) -> None:
     """Check that the processes of this host answer, for probes without HTTP.
 
-    A process with a worker answers by its lease in the database, one with the dashboard by /healthz. If one
-    does not answer, or none of the application runs here, the exit code is 1, and the reason is on stderr.
+    A process with a worker answers by its lease in the database, one with the dashboard by /healthz; the
+    latter also names those of its worker processes that are starting or do not answer. If one does not
+    answer, or none of the application runs here, the exit code is 1, and the reason is on stderr.
     """
     try:
         found = with_session(call, _find)
@@ -99,14 +102,26 @@ def _runs(pid: int) -> bool:
 def _ask(place: ServedPlace) -> LocalProcess:
     connection = HTTPConnection(urlsplit(place.address).netloc, timeout=_PATIENCE)
     try:
-        connection.request("GET", "/healthz")
-        status = connection.getresponse().status
-        problem = None if status == _OK else f"{place.address}/healthz answers {status}"
-    except (OSError, HTTPException) as error:
+        status, _ = _get(connection, "/healthz")
+        problem = f"{place.address}/healthz answers {status}" if status != _OK else _of_workers(connection)
+    except (OSError, HTTPException, ValueError) as error:
         problem = f"{place.address}/healthz does not answer: {str(error) or type(error).__name__}"
     finally:
         connection.close()
     return LocalProcess(place.pid, "http", problem)
+
+
+def _get(connection: HTTPConnection, path: str) -> tuple[int, bytes]:
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    return answer.status, answer.read()
+
+
+def _of_workers(connection: HTTPConnection) -> str | None:
+    """Return what is wrong with the worker processes of a process; other problems do not end processes."""
+    _, body = _get(connection, "/readyz")
+    problems = [each for each in json.loads(body)["problems"] if each.startswith(WORKER_PROCESS)]
+    return "; ".join(problems) or None
 
 
 def _host() -> str:

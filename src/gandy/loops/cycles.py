@@ -112,20 +112,29 @@ async def run_in_transaction(
     lock: Callable[[], Operation[bool]] | None = None,
 ) -> Done | None:
     """Run a cycle in one transaction; return None if another server holds its lock."""
+    begun = monotonic()
 
-    async def run() -> Ended[Done] | None:
+    async def run() -> tuple[Ended[Done], bool] | None:
+        """Return the outcome, and whether it is recorded: an idle cycle needs no transaction of its own."""
         try:
             async with database.transaction() as transaction:
                 if lock is not None and not await transaction.run(lock()):
                     return None
-                outcome = await train.outcome(request, provide={Transaction: transaction})
-                return _completed(outcome)
+                outcome = _completed(await train.outcome(request, provide={Transaction: transaction}))
+                is_idle = outcome.value.is_idle and not record.is_requested
+                if is_idle:
+                    await record_cycle(transaction, _finished(train, outcome, record=record, begun=begun))
+                return outcome, is_idle
         except _CycleFailed as failed:
-            return failed.outcome
+            return failed.outcome, False
 
-    begun = monotonic()
-    outcome = await run()
-    return None if outcome is None else await _recorded(database, train, outcome, record=record, begun=begun)
+    ended = await run()
+    if ended is None:
+        return None
+    outcome, is_recorded = ended
+    if not is_recorded:
+        await record_cycle(database, _finished(train, outcome, record=record, begun=begun))
+    return _result(train, outcome)
 
 
 async def run_in_steps(
@@ -139,7 +148,8 @@ async def run_in_steps(
     """Run a cycle whose junctions commit separately."""
     begun = monotonic()
     outcome = await train.outcome(request, provide=provide)
-    return await _recorded(database, train, outcome, record=record, begun=begun)
+    await record_cycle(database, _finished(train, outcome, record=record, begun=begun))
+    return _result(train, outcome)
 
 
 def _completed(outcome: Ended[Done]) -> Completed[Done]:
@@ -149,30 +159,25 @@ def _completed(outcome: Ended[Done]) -> Completed[Done]:
     raise _CycleFailed(outcome)
 
 
-async def _recorded(
-    database: Database,
-    train: type[Train[Request, Done]],
-    outcome: Ended[Done],
-    *,
-    record: Record,
-    begun: float,
-) -> Done:
-    """Record the cycle outside its own transaction, then return its result or raise its failure."""
+def _finished(
+    train: type[Train[Request, Done]], outcome: Ended[Done], *, record: Record, begun: float
+) -> FinishedCycle:
     result = outcome.value if isinstance(outcome, Completed) else None
-    await record_cycle(
-        database,
-        FinishedCycle(
-            owner=record.owner,
-            train=train.definition.name,
-            timings=outcome.timings,
-            failure=outcome if isinstance(outcome, Failed) else None,
-            took=timedelta(seconds=monotonic() - begun),
-            counts={} if result is None else result.counts,
-            keep_for=record.keep_for,
-            is_idle=result is not None and result.is_idle,
-            is_requested=record.is_requested,
-        ),
+    return FinishedCycle(
+        owner=record.owner,
+        train=train.definition.name,
+        timings=outcome.timings,
+        failure=outcome if isinstance(outcome, Failed) else None,
+        took=timedelta(seconds=monotonic() - begun),
+        counts={} if result is None else result.counts,
+        keep_for=record.keep_for,
+        is_idle=result is not None and result.is_idle,
+        is_requested=record.is_requested,
     )
-    if result is None:
-        raise outcome.exception if isinstance(outcome, Failed) else CycleStoppedError(train.definition.name)
-    return result
+
+
+def _result(train: type[Train[Request, Done]], outcome: Ended[Done]) -> Done:
+    """Return the result of a recorded cycle, or raise its failure."""
+    if isinstance(outcome, Completed):
+        return outcome.value
+    raise outcome.exception if isinstance(outcome, Failed) else CycleStoppedError(train.definition.name)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from time import monotonic
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from gandy.errors import GandyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import timedelta
 
     from gandy.store.drivers.database import Database
 
@@ -30,6 +32,7 @@ class Wakeups:
         self._events: dict[str, list[asyncio.Event]] = {}
         self._callbacks: dict[str, list[Callable[[str], None]]] = {}
         self._listeners: dict[str, list[Callable[[], None]]] = {}
+        self._empty_at: float | None = None
 
     def event(self, *topics: Topic) -> asyncio.Event:
         """Make an event that is set by each notification of one of the topics."""
@@ -55,6 +58,14 @@ class Wakeups:
             event.set()
         for listener in self._listeners.get(topic, ()):
             listener()
+
+    def note_empty(self, *, is_empty: bool) -> None:
+        """Note what a loop of this process has just seen: whether any entry of the application is ready."""
+        self._empty_at = monotonic() if is_empty else None
+
+    def was_empty(self, within: timedelta) -> bool:
+        """Return whether no entry was ready lately, so that another loop need not look, too."""
+        return self._empty_at is not None and monotonic() - self._empty_at < within.total_seconds()
 
     def tell(self, topic: Topic, rest: str) -> None:
         """Call back within this process at once, without a round trip to the database."""

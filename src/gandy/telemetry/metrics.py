@@ -22,6 +22,7 @@ from gandy.events import (
     RunStarted,
     WriteFenced,
 )
+from gandy.telemetry.sums import ChildSums, CounterChanges, Summed
 from gandy.upkeep.pruning import declare_metrics
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Metrics:
     def __init__(self, events: EventBus) -> None:
         """Declare the metrics and subscribe to the application's events."""
         self.registry = CollectorRegistry()
+        self.children = ChildSums()  #: of the worker processes of this process
         declare_metrics()
         self._train = BoundedLabel()
         self._declare_runs()
@@ -94,7 +96,12 @@ class Metrics:
 
     def exposition(self) -> bytes:
         """Return all metrics: of the application, of the lifecycle and of the process."""
-        return generate_latest(self.registry) + generate_latest(REGISTRY)
+        registries = (Summed(each, self.children) for each in (self.registry, REGISTRY))
+        return b"".join(generate_latest(each) for each in registries)
+
+    def changes(self) -> CounterChanges:
+        """Return the values that this process counts, for its parent."""
+        return CounterChanges((self.registry, REGISTRY))
 
     def _declare_runs(self) -> None:
         registry = self.registry
@@ -134,7 +141,7 @@ class Metrics:
         registry = self.registry
         self._restarts = Counter(
             "gandy_service_restarts",
-            "Loops of services that ended unexpectedly and were restarted",
+            "Loops and worker processes of services that ended unexpectedly and were restarted",
             ["service"],
             registry=registry,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -13,7 +14,7 @@ from gandy.errors import MissingExtraError
 from gandy.events import CycleEnded, LoopEnded, LoopRestarted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from gandy.events import EventBus
     from gandy.telemetry.metrics import Metrics
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 #: By default the slowest loop completes a cycle every minute.
 SILENT_AFTER: Final = timedelta(minutes=3)
+#: A problem that begins so concerns a process: `gandy health` reports it, too.
+WORKER_PROCESS: Final = "worker process"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,7 @@ class LoopWatch:
         self._ended: dict[str, float] = {}
         self._failed: set[str] = set()
         self._gone: set[tuple[str, str]] = set()
+        self._sources: list[Callable[[], Iterable[str]]] = []
         events.subscribe(CycleEnded, self._cycle_ended)
         events.subscribe(LoopEnded, self._loop_ended)
         events.subscribe(LoopRestarted, self._loop_restarted)
@@ -64,7 +68,17 @@ class LoopWatch:
             for service, loop in self._gone
         ]
         failed = [f"the last cycle of {service} failed" for service in self._failed]
-        return (*gone, *stuck, *failed)
+        others = [problem for source in self._sources for problem in source()]
+        return (*gone, *stuck, *failed, *others)
+
+    @contextmanager
+    def asking_also(self, source: Callable[[], Iterable[str]]) -> Iterator[None]:
+        """Add a source of problems for the block, such as the worker processes of this process."""
+        self._sources.append(source)
+        try:
+            yield
+        finally:
+            self._sources.remove(source)
 
     def _loop_ended(self, event: LoopEnded) -> None:
         self._gone.add((event.service, event.loop))
@@ -94,6 +108,11 @@ class Telemetry:
             self._metrics: Metrics | None = None
         else:
             self._metrics = Metrics(events)
+
+    @property
+    def has_metrics(self) -> bool:
+        """Whether the extra is installed."""
+        return self._metrics is not None
 
     @cached_property
     def metrics(self) -> Metrics:

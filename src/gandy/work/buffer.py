@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from gandy.store.dispatching import DispatchRequest
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gandy.context import Context
     from gandy.model.run import ClaimedRun
-    from gandy.store.dispatching import Dispatched, DispatchRequest
+    from gandy.store.dispatching import Dispatched
     from gandy.work.claiming import Claimer
 
 
@@ -105,6 +108,11 @@ class Claiming(Protocol):
         """Whether nothing runs and every end is recorded, so that this worker causes no new work."""
         ...
 
+    @property
+    def ends_when_idle(self) -> bool:
+        """Whether someone waits until this worker is idle."""
+        ...
+
     def note_idle(self, claimer: Claimer, *, is_idle: bool) -> None:
         """Report whether a claim made while the worker was quiet found nothing."""
         ...
@@ -181,3 +189,21 @@ class ClaimPace:
         """Prefetch nothing until jobs begin again: held runs would wait for long jobs."""
         self.ahead, self.unit = 0, 1
         self._counted, self._counted_at = self.begun, time.monotonic()
+
+
+def dispatch_request(
+    context: Context, limit: int, *, worker_id: str, trains: Sequence[str], turn: int, free_slots: int
+) -> DispatchRequest:
+    """Request up to `limit` runs, of which `free_slots` can begin; the user's global cap applies, too."""
+    settings, cap = context.settings, context.settings.dispatcher.max_active_jobs
+    return DispatchRequest(
+        owner=context.owner,
+        trains=trains,
+        limit=limit,
+        per_group=settings.dispatcher.max_per_group,
+        default_timeout_seconds=settings.manifest_manager.default_timeout.total_seconds(),
+        worker_id=worker_id,
+        max_active_jobs=cap if isinstance(cap, int) else None,
+        turn=turn,
+        free_slots=free_slots,
+    )

@@ -23,7 +23,7 @@ from gandy.store.dispatching import (
 )
 from gandy.store.reaping import Refusal, refuse_entries
 from gandy.store.statements import write_bisecting
-from gandy.work.buffer import Answer, ClaimPace, JoinedClaim
+from gandy.work.buffer import Answer, ClaimPace, JoinedClaim, dispatch_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,6 +114,16 @@ class Claimer:
         self._has_pending = True
         self.look()
 
+    def rest_on(self) -> None:
+        """Rest for another two polls: the worker looked on behalf of all claimers, and found nothing.
+
+        A back-off after a fault or a contention stays as short as it is. A worker that ends when it is idle
+        needs claims of its own: only these show that the queue is empty.
+        """
+        is_backing_off = self._faults > 0 or self._contended > 0
+        if self._is_resting and not is_backing_off and not self._worker.ends_when_idle:
+            self._rest_for(2 * self._poll)
+
     @property
     def busy(self) -> int:
         """The number of busy slots."""
@@ -202,10 +212,9 @@ class Claimer:
 
     async def _rest(self) -> None:
         """Sleep until a wake-up or the timeout; a timeout ends the rest, since a notification may be lost."""
-        seconds = self._poll
-        if self._is_resting:
-            seconds = self._rests_until - asyncio.get_running_loop().time()
-        if not await wait_for_wake(self._changed, seconds):
+        now = asyncio.get_running_loop().time
+        seconds = self._rests_until - now() if self._is_resting else self._poll
+        if not await wait_for_wake(self._changed, seconds) and now() >= self._rests_until:
             self._is_resting = False
 
     def _rest_for(self, seconds: float) -> None:
@@ -294,7 +303,7 @@ class Claimer:
 
     def _request(self, limit: int) -> DispatchRequest:
         self._turn += 1
-        request = _dispatch_request(
+        request = dispatch_request(
             self._context,
             limit,
             worker_id=self._worker.id,
@@ -380,21 +389,3 @@ class Claimer:
         self._suspects.put(suspects)
         self._ready.put([run for run in runs if not is_suspect(run.losses)] if suspects else runs)
         return len(runs)
-
-
-def _dispatch_request(
-    context: Context, limit: int, *, worker_id: str, trains: Sequence[str], turn: int, free_slots: int
-) -> DispatchRequest:
-    """Request up to `limit` runs, of which `free_slots` can begin; the user's global cap applies, too."""
-    settings, cap = context.settings, context.settings.dispatcher.max_active_jobs
-    return DispatchRequest(
-        owner=context.owner,
-        trains=trains,
-        limit=limit,
-        per_group=settings.dispatcher.max_per_group,
-        default_timeout_seconds=settings.manifest_manager.default_timeout.total_seconds(),
-        worker_id=worker_id,
-        max_active_jobs=cap if isinstance(cap, int) else None,
-        turn=turn,
-        free_slots=free_slots,
-    )

@@ -191,6 +191,7 @@ async def run_cycle(database: Database, request: DispatchCycleRequest, record: R
 SERVICE: Final = "dispatcher"
 #: With a submitter, the maximum number of runs that wait for the other engine.
 MOST_PENDING: Final = 1_000
+LONGEST_SKIP: Final = 60.0
 LOOK_AGAIN: Final = timedelta(milliseconds=100)
 
 
@@ -199,6 +200,8 @@ class DispatcherService:
 
     def __init__(self, context: Context, wakeups: Wakeups) -> None:
         self._context = context
+        self._wakeups = wakeups
+        self._looked_at = -LONGEST_SKIP
         submitter = context.submitter
         self._wake = wakeups.event("later") if submitter is None else wakeups.event("work", "later")
         self._deliverer = (
@@ -234,7 +237,7 @@ class DispatcherService:
 
     async def _cycle(self) -> timedelta | None:
         if self._deliverer is None:
-            await self._dispatch(min_age=self._context.settings.dispatcher.poll_every, is_requested=False)
+            await self._dispatch_left()
             return None
         pending = await self._context.database.read(count_pending(self._context.owner, MOST_PENDING))
         if pending == MOST_PENDING:  # backpressure: the other engine has enough runs
@@ -244,6 +247,18 @@ class DispatcherService:
             return None
         self._deliverer.wake()
         return timedelta(0)
+
+    async def _dispatch_left(self) -> None:
+        """Dispatch what no worker claimed; if a worker of this process saw an empty queue, there is nothing.
+
+        Once a minute the cycle looks all the same, for its record.
+        """
+        poll_every, now = self._context.settings.dispatcher.poll_every, monotonic()
+        if now - self._looked_at < LONGEST_SKIP and self._wakeups.was_empty(poll_every):
+            self._tell(DispatchCycleResult(), now)
+            return
+        await self._dispatch(min_age=poll_every, is_requested=False)
+        self._looked_at = now
 
     async def _dispatch(self, *, min_age: timedelta, is_requested: bool) -> DispatchCycleResult:
         """Run one cycle."""
@@ -261,7 +276,11 @@ class DispatcherService:
             is_requested=is_requested,
         )
         result = await run_cycle(context.database, request, record)
-        context.events.emit(
+        self._tell(result, begun)
+        return result
+
+    def _tell(self, result: DispatchCycleResult, begun: float) -> None:
+        self._context.events.emit(
             CycleEnded(
                 service=SERVICE,
                 verdict="idle" if result.is_idle else "worked",
@@ -269,4 +288,3 @@ class DispatcherService:
                 counts=result.counts,
             )
         )
-        return result

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gandy.store.drivers.database import Database
     from gandy.store.drivers.opening import ThreadLink
     from gandy.work.claiming import Claimer
+    from gandy.work.tally import RunTally
 
 
 _log = logging.getLogger("gandy.worker")
@@ -38,10 +39,12 @@ class LeaseKeeper:
         on_lost: Callable[[str], None],
         on_drain: Callable[[], None],
         on_owned: Callable[[str, Sequence[int]], None] | None = None,
+        tally: RunTally | None = None,
     ) -> None:
         """Take the callbacks, called on the loop; `busy` returns the number of runs and one junction.
 
-        `on_owned` receives, after each renewal, the runs that the database assigns to the worker.
+        `on_owned` receives, after each renewal, the runs that the database assigns to the worker. The
+        tally is written after it.
         """
         self._link = link
         self._settings = settings
@@ -50,6 +53,7 @@ class LeaseKeeper:
         self._on_lost = on_lost
         self._on_drain = on_drain
         self._on_owned = on_owned
+        self._tally = tally
         self._stop = threading.Event()
         self._asked_at = 0.0
         self._answered_at = 0.0
@@ -84,7 +88,20 @@ class LeaseKeeper:
                 self._loop.call_soon_threadsafe(self._on_drain)
             if self._on_owned is not None and state is not None:
                 self._loop.call_soon_threadsafe(self._on_owned, worker_id, owned)
+            self._write_tally(worker_id)
         self._link.close()
+
+    def _write_tally(self, worker_id: str) -> None:
+        """Write statistics after a renewal, in a transaction of their own."""
+        tallies = {} if self._tally is None else self._tally.take()
+        if self._tally is None or not tallies:
+            return
+        try:
+            self._link.run(self._tally.written(worker_id, tallies))
+        except Exception as error:  # noqa: BLE001 - statistics must not end the renewal; the next heartbeat tries again
+            _log.warning("statistics of %d minutes and trains not written yet: %s", len(tallies), error)
+            self._tally.give_back(tallies)
+            self._link.close()
 
     def _renewal(self, worker_id: str) -> LeaseRenewal:
         busy, junction = self._busy()
@@ -147,6 +164,13 @@ class Idleness:
             self.reached.set()
         elif self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask(worker_id), name="gandy-idleness")
+
+    async def wait(self) -> None:
+        """Wait until claims that begin after this call, and a new look at other workers, find nothing."""
+        self.is_wanted, self._are_all_heard = True, False
+        self.reached.clear()
+        self.look_again()
+        await self.reached.wait()
 
     def look_again(self) -> None:
         """Claim again when all ends are written: the worker may be idle now."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gandy.context import Context
     from gandy.store.drivers.opening import ThreadLink
     from gandy.train.run import Run
+    from gandy.work.tally import RunTally
 
 _log = logging.getLogger("gandy.runs")
 
@@ -34,12 +35,18 @@ class LocalLease:
     """A row in the worker table without slots and trains: it owns runs, but claims none."""
 
     def __init__(
-        self, context: Context, running: Mapping[int, Run], *, held: Callable[[], Iterable[int]]
+        self,
+        context: Context,
+        running: Mapping[int, Run],
+        *,
+        held: Callable[[], Iterable[int]],
+        tally: RunTally,
     ) -> None:
         """Take the running runs, and in `held` the ids of runs whose ends are not recorded yet."""
         self._context = context
         self._running = running
         self._held = held
+        self._tally = tally
         self._claims: set[object] = set()
         self._unknown: dict[int, frozenset[object]] = {}  # by run: claims in flight that may return it
         self._gone: frozenset[int] = frozenset()
@@ -122,9 +129,11 @@ class LocalLease:
 
     async def _stop(self, worker_id: str) -> None:
         try:
+            await self._tally.write_last(self._context.database, worker_id)
             await self._context.database.run(stop_worker(worker_id))
         except RuntimeError:  # the interpreter is exiting, and thread pools accept no work
             with closing(self._make_link()) as link:
+                link.run(self._tally.written(worker_id, self._tally.take()))
                 link.run(stop_worker(worker_id))
 
     def _make_link(self) -> ThreadLink:
@@ -150,6 +159,7 @@ class LocalLease:
             on_lost=self.lose,
             on_drain=_go_on,
             on_owned=self._compare,
+            tally=self._tally,
         )
         self._keeper.start(worker_id)
         return worker_id

@@ -1,10 +1,14 @@
-"""A pool of slots, with the buffer and the claimer that fill them."""
+"""A pool of slots, with the buffer and the claimer that fill them, and the lookout of all pools."""
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING, Final
 
+from gandy.errors import GandyError
+from gandy.loops.wakeups import wait_for_wake
+from gandy.store.queueing import look_out
 from gandy.work.buffer import RunBuffer, SlotDemand
 from gandy.work.claiming import Claimer
 
@@ -53,3 +57,41 @@ class Pool:
             return []
         self.claimer.stall()
         return self.ready.clear()
+
+
+_log = logging.getLogger("gandy.worker")
+
+RETRY_AFTER_SECONDS: Final = 1.0
+
+
+class Lookout:
+    """Opens the gate of entries when they come due, and looks for work on behalf of all claimers."""
+
+    def __init__(self, context: Context, wakeups: Wakeups, pools: Sequence[Pool]) -> None:
+        self._context = context
+        self._wakeups = wakeups
+        self._pools = pools
+        self._poll = context.settings.worker.poll_every.total_seconds()
+        self._later = wakeups.event("later")
+
+    async def run(self) -> None:
+        """Look for ever: when the next entry is due, and at the poll."""
+        while True:
+            seconds = await self.look()
+            await wait_for_wake(self._later, self._poll if seconds is None else min(seconds, self._poll))
+
+    async def look(self) -> float | None:
+        """Wake the claimers if there is work; return the seconds until the next entry is due."""
+        context = self._context
+        try:
+            found = await context.database.run(look_out(context.owner, context.registry.names))
+        except GandyError as error:
+            _log.warning("could not look for due entries: %s", error)
+            return RETRY_AFTER_SECONDS
+        self._wakeups.note_empty(is_empty=found.is_empty)
+        for pool in self._pools:
+            if found.has_work:
+                pool.claimer.look_for_pending()
+            else:
+                pool.claimer.rest_on()
+        return found.next_due

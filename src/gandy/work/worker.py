@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, Final
 from gandy.errors import GandyError
 from gandy.events import LeaseLost, RunsRecovered
 from gandy.loops.poller import LoopGuard, RenewTask, until_quiet, within
-from gandy.loops.wakeups import wait_for_wake
 from gandy.model.run import CancelledBy
 from gandy.settings.values import presentable
 from gandy.store.drivers.opening import open_link
-from gandy.store.queueing import next_due, open_due
 from gandy.store.reaping import put_back
 from gandy.store.statements import write_bisecting
 from gandy.store.workers import WorkerRegistration, owned_runs, register_worker, stop_worker
@@ -29,9 +27,10 @@ from gandy.work.buffer import RunBuffer
 from gandy.work.finisher import Finisher, finish_rules
 from gandy.work.layouts import LayoutRecord
 from gandy.work.lease import Idleness, LeaseComparison, LeaseKeeper
-from gandy.work.pool import Pool
+from gandy.work.pool import Lookout, Pool
 from gandy.work.reports import RunReports
 from gandy.work.runner import JobRunner
+from gandy.work.tally import RunTally
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -69,6 +68,7 @@ class Worker:
         self._hooks = HookDelivery(context.hooks, timeout=settings.hooks.timeout)
         self._runner = JobRunner(context, self._reports, self._hooks)
         self._ends = context.database.session()
+        self._tally = RunTally(context.owner)
         self._suspects = RunBuffer()
         self._isolated = Suspects(
             self._suspects,
@@ -93,6 +93,7 @@ class Worker:
             on_room=self._look,
             join=self._pools[0].claimer.join_end,
             is_busy=lambda: any(pool.ready.runs for pool in self._pools),
+            tally=self._tally,
         )
         self._attendant = Attendant(
             context.database,
@@ -101,10 +102,11 @@ class Worker:
             finisher=self._finisher,
             held=lambda: [*self._held()],
         )
-        self._later = wakeups.event("later")
+        self._lookout = Lookout(context, wakeups, self._pools)
         self._id = ""
         self._lease: LeaseKeeper | None = None
         self._tasks: set[asyncio.Future[None]] = set()
+        self.begun = 0  #: runs since the start
 
     def _make_pools(self) -> Iterator[Pool]:
         """Make the slots of the event loop and its threads, and, if trains need them, of processes."""
@@ -127,9 +129,13 @@ class Worker:
         """The number of dead letters, including entries that could not become runs."""
         return self._finisher.parked + sum(pool.claimer.refused for pool in self._pools)
 
+    async def wait_until_idle(self) -> None:
+        """Wait until nothing runs here, and new claims find nothing to do."""
+        await self._idleness.wait()
+
     async def run(self, stop: asyncio.Event, *, until_idle: bool = False) -> None:
         """Work until `stop` is set, or, with `until_idle`, until nothing is left to do."""
-        self._idleness.is_wanted = until_idle
+        self._idleness.is_wanted = self._idleness.is_wanted or until_idle
         await self._persistently(self._register)
         self._wakeups.call("cancel", self._attendant.look)
         for name, loop in self._claiming_loops():
@@ -145,7 +151,7 @@ class Worker:
         """The loops that claim runs and put back those that cannot begin."""
         for pool in self._pools:
             yield "claimer", pool.claimer.run
-        yield "opener", self._open_due
+        yield "lookout", self._lookout.run
         yield "returner", self._return_stalled
 
     def _working_loops(self) -> Iterator[tuple[str, Callable[[], Awaitable[None]]]]:
@@ -192,6 +198,7 @@ class Worker:
     def _run(
         self, claimed: ClaimedRun, together: RunSet | None = None
     ) -> Coroutine[object, object, FinishedRun]:
+        self.begun += 1
         return self._runner.run(
             claimed,
             self._id,
@@ -209,6 +216,11 @@ class Worker:
         """Whether nothing is held or running, and every end is recorded."""
         return not (self._runner.running or self._finisher.unwritten or any(self._held()))
 
+    @property
+    def ends_when_idle(self) -> bool:
+        """Whether someone waits until this worker is idle."""
+        return self._idleness.is_wanted
+
     def _held(self) -> Iterator[int]:
         """Yield the ids of claimed runs that have not begun."""
         for buffer in (*(pool.ready for pool in self._pools), self._suspects):
@@ -221,23 +233,6 @@ class Worker:
     def _look(self) -> None:
         for pool in self._pools:
             pool.claimer.look()
-
-    async def _open_due(self) -> None:
-        """Open the gate of entries when they come due."""
-        poll = self._settings.poll_every.total_seconds()
-        while True:
-            seconds = await self._let_in()
-            for pool in self._pools:
-                pool.claimer.look_for_pending()
-            await wait_for_wake(self._later, poll if seconds is None else min(seconds, poll))
-
-    async def _let_in(self) -> float | None:
-        try:
-            await self._context.database.run(open_due())
-            return await self._context.database.read(next_due())
-        except GandyError as error:
-            _log.warning("could not open due entries: %s", error)
-            return RETRY_AFTER_SECONDS
 
     async def _return_stalled(self) -> None:
         """Put back held runs while every slot is busy with long jobs."""
@@ -270,6 +265,7 @@ class Worker:
             on_lost=self._lose_lease,
             on_drain=self._drain,
             on_owned=self._compare,
+            tally=self._tally,
         )
         self._lease.start(self._id)
 
@@ -375,6 +371,7 @@ class Worker:
         """Put back runs of claims whose answer was lost, then record a clean shutdown."""
         if not self._runner.running and not self._finisher.unwritten:
             await self._put_back(await self._context.database.read(owned_runs(self._id)))
+        await self._tally.write_last(self._context.database, self._id)
         await self._context.database.run(stop_worker(self._id))
 
     async def _give_back(self, run_ids: Sequence[int]) -> None:

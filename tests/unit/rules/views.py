@@ -36,10 +36,8 @@ class Changes(TypedDict, total=False):
     has_queued_work: bool
     has_active_execution: bool
     completed_at: datetime | None
-    parent_enabled: bool
-    parent_has_successful_metadata: bool
-    parent_success_count: int
-    parent_success_seen: int
+    parents_enabled: bool
+    parents_ended: bool
 
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)  # a Monday

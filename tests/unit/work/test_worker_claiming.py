@@ -89,14 +89,20 @@ class Site:
     """A pool of slots on a queue, with jobs of one length."""
 
     def __init__(
-        self, queue: Queue, *, slots: int, job_seconds: Callable[[int], float], prefetch: int
+        self,
+        queue: Queue,
+        *,
+        slots: int,
+        job_seconds: Callable[[int], float],
+        prefetch: int,
+        poll_every: timedelta = timedelta(hours=1),
     ) -> None:
-        settings = load_settings(keywords={"worker": {"poll_every": timedelta(hours=1)}}, environ={}).settings
+        settings = load_settings(keywords={"worker": {"poll_every": poll_every}}, environ={}).settings
         database: Any = SimpleNamespace(session=lambda: queue)
         self.wakeups = Wakeups(database, "me")
         declared = Declarations(owner="me")
         context = Context(owner="me", settings=settings, database=database, declarations=declared)
-        self.id, self.is_quiet = "worker", False
+        self.id, self.is_quiet, self.ends_when_idle = "worker", False, False
         self.queue = queue
         self.idle = 0
         self.begun: Counter[int] = Counter()
@@ -234,6 +240,42 @@ def test_an_empty_queue_is_asked_again_only_when_it_is_told() -> None:
     before, begun, claims = run_virtual(measured())
     assert (before, begun) == (1, 3)
     assert claims <= 4
+
+
+async def _look_for_nothing(site: Site) -> None:
+    """What the lookout does while it sees nothing."""
+    while True:
+        await let_pass(2)
+        site.pool.claimer.rest_on()
+
+
+@pytest.mark.parametrize(
+    ("ends_when_idle", "trouble", "most"),
+    [(False, None, 2), (True, None, 40), (False, "fault", 40), (False, "contention", 40)],
+)
+def test_a_claimer_rests_on_only_behind_an_empty_queue_that_need_not_be_shown(
+    ends_when_idle: bool, trouble: str | None, most: int
+) -> None:
+    async def measured() -> int:
+        queue = Queue(0)
+        if trouble == "fault":
+            queue.faults = iter([DatabaseUnreachableError("db", "gone")] * 10_000)
+        queue.contended = 10_000 if trouble == "contention" else 0
+        site = Site(
+            queue,
+            slots=4,
+            job_seconds=lambda _: 0.01,
+            prefetch=100,
+            poll_every=timedelta(seconds=2),
+        )
+        site.is_quiet, site.ends_when_idle = True, ends_when_idle
+        looking = asyncio.create_task(_look_for_nothing(site))
+        await site.run(80)
+        looking.cancel()
+        return queue.claims
+
+    claims = run_virtual(measured())
+    assert claims <= 2 if most == 2 else claims >= most / 2
 
 
 @pytest.mark.parametrize("stays_plain", [True, False])

@@ -12,6 +12,7 @@ from gandy.errors import DatabaseReadOnlyError, RowBusyError, RowConflictError
 from gandy.model.run import EndedBy, Failure, RunEnd, TrainState
 from gandy.work import finisher as module
 from gandy.work.finisher import Finisher
+from gandy.work.tally import RunTally
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Record:
             if error is not None:
                 raise error
         self.kept.update({finished.claimed.id: finished.end for finished in taken})
-        return SimpleNamespace(refused=(), parked=(), retried=0, makes_room=False)
+        return SimpleNamespace(refused=(), parked=(), retried=0, makes_room=False, measures=())
 
 
 class Finished(SimpleNamespace):
@@ -72,6 +73,7 @@ def finisher(record: Record) -> Finisher:
         on_room=lambda: None,
         join=lambda: None,
         is_busy=lambda: False,
+        tally=RunTally("shop"),
     )
 
 

@@ -191,6 +191,10 @@ class Dialect(Protocol):
         """Return the size of the table."""
         ...
 
+    def estimate(self, connection: Connection, table: TableFacts) -> TableSize | None:
+        """Return the size of the table without a count of a large one; None: it cannot be estimated."""
+        ...
+
     def pages_read(self, connection: Connection, table: TableName) -> int | None:
         """Return the number of the table's pages that this transaction read; None if they are not counted."""
         ...

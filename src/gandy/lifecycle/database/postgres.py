@@ -261,6 +261,10 @@ class Postgres(PostgresPartitions, Dialect):
         return TableSize(rows=int(rows), bytes=int(size))
 
     @override
+    def estimate(self, connection: Connection, table: TableFacts) -> TableSize | None:
+        return self.size(connection, table)
+
+    @override
     def pages_read(self, connection: Connection, table: TableName) -> int | None:
         found = connection.execute(
             text(

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _PRIMARY_CODE = 0xFF
 _STEPS_BETWEEN_LOOKS = 100_000  # of the virtual machine: about a millisecond
+_COUNTED_FILE = 256 * 1024**2  # bytes: the tables of a larger file are not counted for a sample
 _MADE_BY_ITSELF = "sqlite_autoindex_"
 _ROW_COMPARISON = ")>(?"
 _MACHINE = platform.node()
@@ -211,6 +212,19 @@ class Sqlite(Dialect):
     def size(self, connection: Connection, table: TableFacts) -> TableSize:
         rows = connection.execute(select(func.count()).select_from(table.clause)).scalar_one()
         return TableSize(rows=rows, bytes=_bytes(connection, table.name))
+
+    @override
+    def estimate(self, connection: Connection, table: TableFacts) -> TableSize | None:
+        size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+        if connection.execute(text(size)).scalar_one() <= _COUNTED_FILE:
+            return self.size(connection, table)
+        rowid: ColumnElement[int] = column("rowid", Integer)
+        span = select(func.max(rowid) - func.min(rowid) + 1).select_from(table.clause)
+        try:
+            rows = connection.execute(span).scalar_one()
+        except DBAPIError:  # a table WITHOUT ROWID
+            return None
+        return TableSize(rows=int(rows or 0), bytes=None)
 
     @override
     def pages_read(self, connection: Connection, table: TableName) -> int | None:

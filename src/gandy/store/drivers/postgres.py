@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import select
-from contextlib import asynccontextmanager
-from time import monotonic
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from weakref import WeakKeyDictionary
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncTransaction
 from psycopg.pq import TransactionStatus
 from psycopg.rows import namedtuple_row
-from psycopg_pool import AsyncConnectionPool
 
 from gandy.errors import DatabaseBusyError, DatabaseFaultError, DatabaseReadOnlyError
 from gandy.settings import mask_url
 from gandy.store.drivers.database import drive_async
 from gandy.store.drivers.migrate import read_state, verify
 from gandy.store.drivers.pooler import name_statements, pooler_of
+from gandy.store.drivers.postgres_pool import ConnectionPool, Link, ask_if_rested, ask_if_told
 from gandy.store.drivers.postgres_values import (
     LOST_STATEMENT,
     keep_json_as_text,
@@ -29,65 +26,14 @@ from gandy.store.drivers.postgres_values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from gandy.clock import ManualClock
     from gandy.settings import DatabaseSettings
     from gandy.store.statements import Dialect, Operation, Rows, Step
 
 
-RESTED_SECONDS: Final = 1.0
-
-
-class Liveness:
-    """Skips the round trip of a check if a connection was just used and no termination message is pending."""
-
-    def __init__(self) -> None:
-        self._used: WeakKeyDictionary[AsyncConnection[Any], float] = WeakKeyDictionary()
-
-    async def check(self, connection: AsyncConnection[Any]) -> None:
-        """Raise if the connection is unusable."""
-        now = monotonic()
-        rested = now - self._used.get(connection, 0.0)
-        self._used[connection] = now
-        if rested > RESTED_SECONDS or _is_spoken_to(connection):
-            await AsyncConnectionPool.check_connection(connection)
-
-
-class Primary:
-    """Makes a pool leave a read-only former primary: after a failover, idle connections lead there, too."""
-
-    def __init__(self, pool: AsyncConnectionPool[Any]) -> None:
-        self._pool = pool
-        self._left_at = 0.0
-        self._opened: WeakKeyDictionary[AsyncConnection[Any], float] = WeakKeyDictionary()
-
-    def note_opened(self, connection: AsyncConnection[Any]) -> None:
-        """Record when a connection was opened."""
-        self._opened[connection] = monotonic()
-
-    async def leave(self, connection: AsyncConnection[Any]) -> None:
-        """Replace all connections, unless that was already done since this one was opened."""
-        if self._opened.get(connection, 0.0) < self._left_at:
-            return
-        self._left_at = monotonic()
-        drain = getattr(self._pool, "drain", None)  # older pools replace connections as each fails
-        if drain is not None:
-            await drain()
-
-
-def _is_spoken_to(connection: AsyncConnection[Any]) -> bool:
-    """Return whether the server has sent an unsolicited message, as it does when it terminates."""
-    if not hasattr(select, "poll"):  # Windows
-        return True
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
-    return bool(poll.poll(0))
-
-
 T = TypeVar("T")
-Link = AsyncConnection[Any]
-
 _LISTENS_NOWHERE: Final = (
     "LISTEN does not work through a pooler: falling back to polling; set database.notify_url to a direct "
     "connection"
@@ -108,41 +54,35 @@ class PostgresDatabase:
         self.clock = clock  #: set by tests only
         self.pooler = pooler_of(settings.url)
         self._settings = settings
-        self._pool = AsyncConnectionPool(
-            settings.url,
-            open=False,
-            min_size=1,
-            max_size=settings.pool_size,
-            timeout=settings.connect_timeout.total_seconds(),
-            kwargs=self._connect_options(),
-            configure=self._configure,
-            check=Liveness().check,
-            name="gandy",
+        self._connections = ConnectionPool(
+            self.connect, most=settings.pool_size, timeout=settings.connect_timeout.total_seconds()
         )
-        self._primary = Primary(self._pool)
 
     async def open(self) -> None:
         """Connect and verify the schema; nothing is written."""
         with translated(self.address):
-            async with await self.connect() as connection:
+            async with self._lent_connection(ask_if_rested) as (connection, _):
                 verify(await PostgresCommands(connection, self).run(read_state()), self.dialect)
-            await self._pool.open()
 
     async def close(self) -> None:
         """Close every connection of the pool."""
-        await self._pool.close()
+        await self._connections.close()
 
     async def run(self, operation: Operation[T]) -> T:
         """Run an operation in a transaction of its own."""
         async with self.transaction() as transaction:
             return await transaction.run(operation)
 
-    async def run_apart(self, operation: Operation[T]) -> T:
-        """Run an operation without a transaction around it: each statement commits by itself."""
+    async def run_apart(self, operation: Operation[T], *, is_session: bool = False) -> T:
+        """Run an operation without a transaction around it: each statement commits by itself.
+
+        A session asks no connection that has rested for a sign of life: its loop repeats what fails.
+        """
         if self.clock is not None or self.pooler.is_found:  # settings apply per transaction
             return await self.run(operation)
+        prepare = ask_if_told if is_session else ask_if_rested
         with translated(self.address):
-            async with self._lent_connection() as connection:
+            async with self._lent_connection(prepare, is_session=is_session) as (connection, _):
                 return await PostgresTransaction(connection, self).run(operation)
 
     async def read(self, operation: Operation[T]) -> T:
@@ -150,10 +90,14 @@ class PostgresDatabase:
         return await self.run(operation)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[PostgresTransaction]:
+    async def transaction(self, *, is_session: bool = False) -> AsyncIterator[PostgresTransaction]:
         """Open a transaction for several operations."""
         with translated(self.address):
-            async with self._lent_connection() as connection, connection.transaction():
+            async with (
+                self._lent_connection(_begin, is_session=is_session) as (connection, block),
+                AsyncExitStack() as stack,
+            ):
+                stack.push_async_exit(block)
                 await self.begin(connection)
                 yield PostgresTransaction(connection, self)
 
@@ -198,21 +142,22 @@ class PostgresDatabase:
             await connection.execute(sql("set_clock"), {"now": self.clock.now.isoformat()}, prepare=False)
 
     @asynccontextmanager
-    async def _lent_connection(self) -> AsyncIterator[Link]:
-        """Take a connection from the pool; close it after a fault, since it may lead to a former primary."""
-        async with self._pool.connection() as connection:
+    async def _lent_connection(
+        self, prepare: Callable[[Link, float], Awaitable[T]], *, is_session: bool = False
+    ) -> AsyncIterator[tuple[Link, T]]:
+        """Borrow a connection; close it after a fault, since it may lead to a former primary."""
+        async with self._connections.lend(prepare, is_session=is_session) as (connection, prepared):
             try:
-                yield connection
+                yield connection, prepared
             except Exception as error:
                 fault = translate(error, self.address) or error
                 if isinstance(fault, DatabaseReadOnlyError):
-                    await self._primary.leave(connection)
+                    self._connections.leave_primary(connection)
                 if makes_unusable(fault):
                     await connection.close()
                 raise
 
     async def _configure(self, connection: Link) -> None:
-        self._primary.note_opened(connection)
         keep_json_as_text(connection)
         name_statements(connection, self.pooler)
         promised = {"backend": connection.info.backend_pid}
@@ -326,11 +271,10 @@ class PostgresCommands(PostgresTransaction):
 
 
 class PostgresSession:
-    """A connection kept for one loop; after a fault the next call opens a new one."""
+    """The right of one loop to a connection, however busy the others are."""
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
-        self._connection: Link | None = None
 
     @property
     def saves_trips(self) -> bool:
@@ -339,40 +283,22 @@ class PostgresSession:
 
     async def run(self, operation: Operation[T]) -> T:
         """Run an operation in a transaction of its own."""
-        return await self._guarded(self._run(operation))
+        async with self._database.transaction(is_session=True) as transaction:
+            return await transaction.run(operation)
 
     async def run_apart(self, operation: Operation[T]) -> T:
         """Run an operation without a transaction around it if possible: each statement commits by itself."""
-        return await self._guarded(self._run_apart(operation) if self.saves_trips else self._run(operation))
-
-    async def _guarded(self, running: Awaitable[T]) -> T:
-        try:
-            with translated(self._database.address):
-                return await running
-        except DatabaseFaultError as fault:
-            if makes_unusable(fault):
-                await self.close()
-            raise
+        if not self.saves_trips:
+            return await self.run(operation)
+        return await self._database.run_apart(operation, is_session=True)
 
     async def close(self) -> None:
-        """Close the connection."""
-        if self._connection is not None:
-            await self._connection.close()
-            self._connection = None
+        """Do nothing: the connection belongs to the database."""
 
-    async def _run(self, operation: Operation[T]) -> T:
-        connection = await self._live_connection()
-        async with connection.transaction():
-            await self._database.begin(connection)
-            return await PostgresTransaction(connection, self._database).run(operation)
 
-    async def _run_apart(self, operation: Operation[T]) -> T:
-        return await PostgresTransaction(await self._live_connection(), self._database).run(operation)
-
-    async def _live_connection(self) -> Link:
-        if self._connection is None or self._connection.closed or self._connection.broken:
-            self._connection = await self._database.connect()
-        return self._connection
+async def _begin(connection: Link, _rested: float) -> AsyncTransaction:
+    """Begin a transaction: if this fails, the connection is broken, and nothing is lost."""
+    return await AsyncTransaction(connection).__aenter__()
 
 
 def makes_unusable(error: BaseException) -> bool:

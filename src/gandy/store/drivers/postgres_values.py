@@ -11,7 +11,6 @@ from psycopg.adapt import Loader, Transformer
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Format
 from psycopg.types.string import TextBinaryLoader, TextLoader
-from psycopg_pool import PoolTimeout
 
 from gandy.errors import (
     DatabaseBusyError,
@@ -104,7 +103,7 @@ class translated:  # noqa: N801 - reads as a statement where it is used
 
 def translate(error: BaseException, address: str) -> GandyError | None:
     """Return Gandy's error for an error of the driver; None for any other, such as a cancellation."""
-    if isinstance(error, (PoolTimeout, TimeoutError)):
+    if isinstance(error, TimeoutError):
         return DatabaseUnreachableError(address, first_line(error))
     if isinstance(error, psycopg.Error):
         return _make(_kind(error), error, address)

@@ -46,21 +46,30 @@ if TYPE_CHECKING:
     from gandy.train.run import Cancellation, Run
 
 
-_BOOT: Final = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from gandy.train.process.child import main; main(int(sys.argv[2]), sys.argv[3])"
-)
+_PATH: Final = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+_BOOT: Final = "from gandy.train.process.child import main; main(int(sys.argv[2]), sys.argv[3])"
 _FLAGS: Final = (("dev_mode", "-Xdev"), ("utf8_mode", "-Xutf8"))
 
 
 def start_process(place: str) -> tuple[subprocess.Popen[bytes], Connection[Any, Any]]:
     """Start an interpreter that serves the trains of a place; its pipe closes when it ends."""
+    return start_interpreter(_BOOT, place)
+
+
+def start_interpreter(
+    boot: str, *arguments: str, stderr: int | None = None
+) -> tuple[subprocess.Popen[bytes], Connection[Any, Any]]:
+    """Start an interpreter with this one's module path, which runs `boot` and no script of the application.
+
+    `boot` finds the descriptor of its pipe in sys.argv[2], and the arguments from sys.argv[3].
+    """
     ours, theirs = Pipe()
     try:
         process = subprocess.Popen(  # noqa: S603 - the command is sys.executable
-            [*_command(), "-c", _BOOT, json.dumps(sys.path), str(theirs.fileno()), place],
+            [*_command(), "-c", _PATH + boot, json.dumps(sys.path), str(theirs.fileno()), *arguments],
             pass_fds=(theirs.fileno(),),
             stdin=subprocess.DEVNULL,
+            stderr=stderr,
         )
     except BaseException:
         ours.close()

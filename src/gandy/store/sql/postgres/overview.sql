@@ -34,20 +34,6 @@ FROM (SELECT * FROM gandy.work_queue
 LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
 ORDER BY r.id LIMIT %(limit)s;
 
--- name: count_recent_ends
--- The newest runs, counted by the minute in which they ended; older ones are not read.
-WITH newest AS MATERIALIZED (
-    SELECT id, owner, name, train_state, end_time FROM gandy.history ORDER BY id DESC LIMIT %(limit)s)
-SELECT date_trunc('minute', n.end_time) AS at,
-       count(*) FILTER (WHERE n.train_state = 'completed') AS completed,
-       count(*) FILTER (WHERE n.train_state = 'failed') AS failed,
-       count(*) FILTER (WHERE n.train_state = 'cancelled') AS cancelled,
-       (SELECT count(*) FROM newest) AS seen,
-       (SELECT min(o.end_time) FROM newest o) AS oldest_at
-FROM newest n
-WHERE n.owner = %(owner)s AND n.end_time >= %(since)s AND n.name <> ALL (%(own_trains)s::text[])
-GROUP BY 1 ORDER BY 1;
-
 -- name: list_lost_workers
 -- Workers without a clean shutdown: lease expired and not marked lost yet, or lost within the last hour.
 (SELECT id, host, pid, state, last_seen_at FROM gandy.worker

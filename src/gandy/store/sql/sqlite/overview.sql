@@ -34,20 +34,6 @@ FROM (SELECT * FROM work_queue INDEXED BY ix_work_queue_live_run
 LEFT JOIN manifest m ON m.id = r.manifest_id
 ORDER BY r.id LIMIT :limit;
 
--- name: count_recent_ends
--- The newest runs, counted by the minute in which they ended; older ones are not read.
-WITH newest AS MATERIALIZED (
-    SELECT id, owner, name, train_state, end_time FROM history WHERE id > 0 ORDER BY id DESC LIMIT :limit)
-SELECT substr(n.end_time, 1, 16) || ':00.000000Z' AS at,
-       sum(n.train_state = 'completed') AS completed,
-       sum(n.train_state = 'failed') AS failed,
-       sum(n.train_state = 'cancelled') AS cancelled,
-       (SELECT count(*) FROM newest) AS seen,
-       (SELECT min(o.end_time) FROM newest o) AS oldest_at
-FROM newest n
-WHERE n.owner = :owner AND n.end_time >= :since AND n.name NOT IN (SELECT value FROM json_each(:own_trains))
-GROUP BY 1 ORDER BY 1;
-
 -- name: list_lost_workers
 -- Workers without a clean shutdown: lease expired and not marked lost yet, or lost within the last hour.
 SELECT * FROM (

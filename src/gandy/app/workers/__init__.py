@@ -1,0 +1,3 @@
+"""Worker processes under one parent."""
+
+from __future__ import annotations
