@@ -157,6 +157,7 @@ def work_off(walk: Walk) -> None:
     good, bad, worse = (walk.json("queue", "enqueue", "send", "--input", n)["id"] for n in ("1", "13", "13"))
     walk("work", "--until-idle", code=1)
     assert {good, bad, worse} <= {run["id"] for run in walk.json("runs", "list")}
+    assert {each["window"] for each in walk.json("stats")} == {3_600.0, 86_400.0, 604_800.0}
     assert walk.json("runs", "show", str(bad))["state"] == "failed"
     assert [line["message"] for line in walk.json("runs", "logs", str(good))] == ["sending 1"]
     assert not walk("runs", "fail", str(good), code=1)
@@ -231,3 +232,4 @@ def keep_tables(walk: Walk) -> None:
         assert walk.json("lifecycle", "plan", *BY_CONTRACT, *target)[0]["rows"] == 0
     assert walk.json("lifecycle", "forget", "outbox", "--yes", *target)["rules"] == 1
     walk.variables |= {"GANDY_APP": "billing:app"}
+    assert isinstance(walk.json("lifecycle", "growth"), list)

@@ -126,6 +126,7 @@ def growing(counts: dict[str, list[int]]) -> dict[str, Any]:
 
 @pytest.mark.timeout(900)
 async def test_a_year_in_small_steps_leaves_every_table_as_large_as_it_was(sqlite_past: Past) -> None:
+    sqlite_past.retention = RetentionSettings(samples=timedelta(days=30))  # shorter than what is watched
     load = Load(sqlite_past, STEP)
 
     counts = await watch(sqlite_past, load, span=timedelta(days=DAYS), settled=SETTLED)
@@ -147,6 +148,8 @@ async def test_two_months_leave_as_many_partitions_and_rows_as_there_were(postgr
         audit=timedelta(days=5),
         skipped=timedelta(days=2),
         cancelled_entries=timedelta(days=2),
+        samples=timedelta(days=5),
+        statistics=timedelta(days=5),
     )
     load = Load(past, 12 * HOUR)
 

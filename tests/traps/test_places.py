@@ -18,6 +18,7 @@ from gandy.model.run import Completed
 from gandy.store.dispatching import dispatch
 from gandy.store.workers import HELD_PART
 from gandy.work.finisher import Finisher
+from gandy.work.tally import RunTally
 from tests.store.work import RULES, ask, ended, queue
 from tests.support.waiting import eventually
 
@@ -66,6 +67,7 @@ class Ending:
             on_room=self._tell,
             join=lambda: joined if free else None,
             is_busy=lambda: False,
+            tally=RunTally(RULES.owner),
         )
         for run in runs:
             over: Any = SimpleNamespace(claimed=run, end=ended(run), outcome=Completed(None, ()), report=None)

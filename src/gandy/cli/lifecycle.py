@@ -11,6 +11,7 @@ import click
 
 from gandy.cli.call import Call, pass_call
 from gandy.cli.lifecycle_sources import Sources, attended, left_over, log_events, would_remove
+from gandy.cli.measures.stats import growth
 from gandy.cli.options import confirm, example, json_option, yes_option
 from gandy.cli.output import emit_json, emit_rows, human, print_text, say
 from gandy.errors import GandyError, TargetFaultError
@@ -251,6 +252,9 @@ def audit(call: Call, *, files: Sequence[str], target: str | None, as_json: bool
     emit_rows(audited, columns, as_json=as_json)
     for reason in dict.fromkeys(table.no_history for table in audited if table.no_history):
         say(f"no history was kept: {reason}")
+
+
+lifecycle.add_command(growth)
 
 
 @lifecycle.command(epilog=example("gandy lifecycle quarantine --target postgresql:///app --release"))

@@ -55,6 +55,10 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "up": LazyCommand("gandy.cli.services:up", "Run services in one process."),
     "work": LazyCommand("gandy.cli.services:work", "Claim and execute runs, without evaluating schedules."),
     "lifecycle": LazyCommand("gandy.cli.lifecycle:lifecycle", "Keep the tables of any application bounded."),
+    "stats": LazyCommand(
+        "gandy.cli.measures.stats:stats",
+        "Show runs, failure rates, waits and durations by train or manifest.",
+    ),
     "migrate": LazyCommand("gandy.cli.setup:migrate", "Bring the schema of the database up to date."),
     "runs": LazyCommand("gandy.cli.runs:runs", "Show runs and their results."),
     "upcoming": LazyCommand(

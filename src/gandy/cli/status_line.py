@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 from gandy.cli.open import places_here
 from gandy.desk.home import Home
 from gandy.errors import GandyError
-from gandy.events import RunFinished
+from gandy.events import RunFinished, RunsEndedInChild
 from gandy.settings.files import one_line
 
 if TYPE_CHECKING:
@@ -114,7 +114,12 @@ async def _draw(app: Gandy, line: StatusLine) -> None:
         nonlocal ended
         ended += 1
 
+    def count_in_child(event: RunsEndedInChild) -> None:
+        nonlocal ended
+        ended += event.count
+
     app.events.subscribe(RunFinished, count)
+    app.events.subscribe(RunsEndedInChild, count_in_child)
     home, looked_at, seen = Home(app.database, app.name), time.monotonic(), 0
     while True:
         await asyncio.sleep(EVERY_SECONDS)
@@ -150,7 +155,7 @@ def details(found: Overview) -> Iterator[str]:
 
 
 def describe(found: Glance, per_second: float) -> str:
-    """Format the status line; the rate counts only runs of this process."""
+    """Format the status line; the rate counts only runs of this process and its worker processes."""
     parts = (
         f"{per_second:,.1f} runs/s",
         f"{_number(found.running)} in progress",

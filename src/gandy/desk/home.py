@@ -12,6 +12,7 @@ from gandy.desk.explain import Concern, Count, find_concerns
 from gandy.store import workers
 from gandy.store.manifests import read_now
 from gandy.store.reading import overview, waits
+from gandy.store.stats.rollups import count_ended_by_minute
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -61,11 +62,9 @@ class MinuteCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
-    """Ended runs per minute of the last hour, limited to the newest runs."""
+    """Ended runs per minute of the last hour."""
 
     minutes: tuple[MinuteCount, ...]
-    is_cut: bool  #: more runs ended within the hour than are read
-    since: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,16 +192,10 @@ class Home:
     def _throughput(self) -> Operation[Throughput]:
         now = yield from read_now()
         first = now.replace(second=0, microsecond=0) - (CHART_MINUTES - 1) * _MINUTE
-        rows = yield from overview.count_recent_ends(self._owner, since=first, own_trains=OWN_TRAINS)
-        is_cut = bool(rows) and rows[0].seen >= overview.SAMPLED and rows[0].oldest_at > first
-        since = rows[0].oldest_at if is_cut else first
-        ended = {row.at: row for row in rows}
-        minutes = tuple(
-            _minute(first + index * _MINUTE, ended)
-            for index in range(CHART_MINUTES)
-            if first + index * _MINUTE >= since
+        ended = {row.at: row for row in (yield from count_ended_by_minute(self._owner, first))}
+        return Throughput(
+            minutes=tuple(_minute(first + index * _MINUTE, ended) for index in range(CHART_MINUTES))
         )
-        return Throughput(minutes=minutes, is_cut=is_cut, since=since)
 
 
 def _held(waiting: Mapping[str, Count]) -> Iterator[HeldEntries]:

@@ -9,14 +9,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gandy.desk.explain import Count
-from gandy.store.cleanup import ManifestWalk, RowWalk
 from gandy.store.manifests import read_now
 from gandy.store.reading import tables
-from gandy.upkeep.declaration import UPKEEP, ByRow, PrunedBy, UpkeepRequest, own_matrix
+from gandy.upkeep.declaration import UPKEEP, PrunedBy, UpkeepRequest, own_matrix
+from gandy.upkeep.samples import overdue
 
 if TYPE_CHECKING:
     from gandy.settings import Settings
-    from gandy.store.cleanup import Found, Walk
     from gandy.store.drivers.database import ReadingRunner
     from gandy.store.statements import Operation, Row, Rows
 
@@ -98,29 +97,10 @@ def _bounds(owner: str, settings: Settings, now: datetime) -> Operation[dict[str
     request = UpkeepRequest(owner=owner, retention=settings.retention, cleanup=settings.cleanup)
     found: dict[str, tuple[TableBound, ...]] = {}
     for upkeep, row in zip(UPKEEP, own_matrix(settings), strict=True):
-        lag = None
-        if isinstance(upkeep.means, ByRow):
-            walk = upkeep.means.dead(request, now)
-            lag = _lag((yield from walk.find(None, 1)), _kept_until(walk, now))
+        lag = yield from overdue(upkeep, request, now)
         bound = TableBound(bound=row.bounded_by, pruned_by=row.prune_path, safety=row.safety, lag=lag)
         found[upkeep.table] = (*found.get(upkeep.table, ()), bound)
     return found
-
-
-def _lag(dead: Found, kept_until: datetime) -> timedelta | None:
-    """Return how long the first expired row is overdue; a walk begins with the oldest row."""
-    if dead.last is None or dead.last.at is None:
-        return None
-    return max(kept_until - dead.last.at, timedelta(0))
-
-
-def _kept_until(walk: Walk, now: datetime) -> datetime:
-    """Return the instant before which rows are expired."""
-    match walk:
-        case RowWalk(given={"before": datetime() as before}) | ManifestWalk(before=before):
-            return before
-        case _:
-            return now
 
 
 def _rows(counted: int | None, measured: Row | None) -> Count | None:

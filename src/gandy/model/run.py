@@ -117,6 +117,17 @@ class RunEnd(NamedTuple):
         return self.state is TrainState.FAILED and self.ended_by not in _UNCOUNTED
 
 
+class RunMeasure(NamedTuple):
+    """What statistics need of a recorded end; a tuple, because thousands of them are made each second."""
+
+    train: str
+    manifest_id: int | None
+    state: TrainState
+    minute: int  #: in which it ended, since the epoch
+    waited: float  #: seconds from the scheduled instant to the start
+    took: float  #: seconds from the start to the end
+
+
 @dataclass(frozen=True, slots=True)
 class RetentionSpans:
     """The retention of runs, by state."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gandy.errors import DurationFormatError, ValueBoundsError
 from gandy.settings import values as names
-from gandy.settings.values import format_duration, parse_duration
+from gandy.settings.values import format_duration, is_storable, parse_duration, shortened, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,11 +29,11 @@ HIGHEST_PRIORITY: Final = 31
 LONGEST_NAME: Final = names.LONGEST
 LONGEST_TEXT: Final = 4_000
 LONGEST_EXPRESSION: Final = 250
+MOST_PARENTS: Final = 1_000
 FIRST_INSTANT: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_INSTANT: Final = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 _ZERO: Final = timedelta(0)
 _MOMENT: Final = timedelta.resolution
-_LONGEST_SHOWN: Final = 80
 
 
 class NoTimeout(Enum):
@@ -107,7 +107,7 @@ def count(minimum: int, maximum: int = HIGHEST_COUNT) -> Bound:
         return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum
 
     schema = {"type": "integer", "minimum": minimum, "maximum": maximum}
-    return Bound(f"a whole number from {minimum} to {maximum}", holds, schema, read=_number_or_text)
+    return Bound(f"a whole number from {minimum} to {maximum}", holds, schema, read=_parsed_or_text(int))
 
 
 def span(minimum: timedelta = _ZERO, maximum: timedelta = LONGEST_SPAN) -> Bound:
@@ -139,7 +139,7 @@ def share() -> Bound:
         return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
     schema = {"type": "number", "minimum": 0, "maximum": 1}
-    return Bound("a number from 0 to 1", holds, schema, read=_decimal_or_text)
+    return Bound("a number from 0 to 1", holds, schema, read=_parsed_or_text(float))
 
 
 def or_no_timeout(bound: Bound) -> Bound:
@@ -203,6 +203,18 @@ def choice(*words: str) -> Bound:
     )
 
 
+def several(bound: Bound, most: int) -> Bound:
+    """Accept one value, or a list of up to `most`."""
+
+    def holds(value: object) -> bool:
+        values = value if isinstance(value, list | tuple) else [value]
+        return 0 < len(values) <= most and all(map(bound.holds, values))
+
+    items = {"type": "array", "items": bound.schema, "minItems": 1, "maxItems": most}
+    expected = f"{bound.expected}, or a list of 1 to {most:,} of them"
+    return Bound(expected, holds, {"anyOf": [bound.schema, items]})
+
+
 def exceptions() -> Bound:
     """Accept classes of exceptions, in a tuple."""
 
@@ -236,18 +248,14 @@ def _instant_or_text(value: object) -> object:
         return value
 
 
-def _number_or_text(value: str) -> object:
-    try:
-        return int(value)
-    except ValueError:
-        return value
+def _parsed_or_text(kind: type[float]) -> Callable[[str], object]:
+    def read(value: str) -> object:
+        try:
+            return kind(value)
+        except ValueError:
+            return value
 
-
-def _decimal_or_text(value: str) -> object:
-    try:
-        return float(value)
-    except ValueError:
-        return value
+    return read
 
 
 def _switch(value: str) -> object:
@@ -270,12 +278,12 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "name": name(),
     "group": name(),
     "external_id": name(),
-    "after": name(),
+    "after": several(name(), MOST_PARENTS),
     "key": name(),
     "idempotency_key": name(),
     "as_operator": name(),
     "by": name(),
-    "on": name(),
+    "subject": name(),
     "cron": text(shortest=1, longest=LONGEST_EXPRESSION),
     "timezone": name(),
     "reason": text(),
@@ -294,6 +302,7 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "variance": span(),
     "misfire_threshold": span(),
     "keep_for": span(maximum=LONGEST_RETENTION),
+    "window": span(timedelta(minutes=1), timedelta(days=400)),
     "at": instant(),
     "next_at": instant(),
     # numbers
@@ -311,8 +320,10 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "is_enabled": switch(),
     "process": switch(),
     "dormant": switch(),
+    "pass_output": switch(),
     "prune_empty": switch(),
     "give_up_on": exceptions(),
+    "on": choice("success", "failure", "end"),
     "misfire": choice("fire_once_now", "do_nothing", "catch_up"),
     "misfire_policy": choice("fire_once_now", "do_nothing", "catch_up"),
     "unique_until": choice("start", "success"),
@@ -351,24 +362,6 @@ def check(option: str, value: object, *, called: str | None = None) -> None:
 def shown(value: object) -> str:
     """Format a refused value of any type in a few characters."""
     return shortened(format_duration(value) if isinstance(value, timedelta) else written(value))
-
-
-def written(value: object) -> str:
-    """Return the repr of any value, even if its `__repr__` raises."""
-    try:
-        return repr(value)
-    except Exception:  # noqa: BLE001 - its `__repr__` may raise anything
-        return f"a {type(value).__name__}"
-
-
-def shortened(text: str) -> str:
-    """Cut a text that is too long for a message."""
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
-
-
-def is_storable(value: str) -> bool:
-    """Return whether both databases can store a text: neither stores NUL and lone surrogates."""
-    return "\x00" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def as_span(seconds: float) -> timedelta:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 from gandy.errors import DatabaseUrlError
 from gandy.settings import bounds
-from gandy.settings.bounds import NO_TIMEOUT, RefusedValueError, Timeout, is_storable
+from gandy.settings.bounds import NO_TIMEOUT, RefusedValueError, Timeout
 from gandy.settings.urls import anchor_sqlite_url, mask_url, read_url
-from gandy.settings.values import format_duration
+from gandy.settings.values import format_duration, is_storable, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +44,7 @@ class Kind(Generic[T]):
         """Format a refused value of any type, with secrets masked."""
         if self.mask is None:
             return bounds.shown(value)
-        return bounds.shortened(self.mask(value)) if isinstance(value, str) else _MASK
+        return shortened(self.mask(value)) if isinstance(value, str) else _MASK
 
     def shown(self, text: str) -> str:
         """Return the text of a value, with secrets masked."""

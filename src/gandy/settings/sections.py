@@ -155,6 +155,11 @@ class WorkerSettings:
         100,
         "The maximum number of runs that one worker executes concurrently.",
     )
+    count: int = _setting(
+        whole_number(maximum=1_000),
+        1,
+        "Worker processes of `up` and `work`, each with all `slots`; 1: inside the process of the services.",
+    )
     threads: int = _setting(
         whole_number(maximum=10_000),
         100,
@@ -315,9 +320,13 @@ class RetentionSettings:
     orphaned: timedelta = _setting(kept_for(), timedelta(hours=24), "Manifests that are no longer declared.")
     workers: timedelta = _setting(kept_for(), timedelta(days=1), "Workers, from their last heartbeat.")
     audit: timedelta = _setting(kept_for(), timedelta(days=90), "The audit trail.")
-    interval: timedelta = _setting(
-        _pause(), timedelta(minutes=1), "The pause between two passes over these tables."
+    statistics: timedelta = _setting(
+        kept_for(), timedelta(days=90), "Daily figures of trains and manifests; those of hours 3 days."
     )
+    samples: timedelta = _setting(
+        kept_for(), timedelta(days=400), "Daily sizes of tables; those of hours at most 30 days."
+    )
+    interval: timedelta = _setting(_pause(), timedelta(minutes=1), "The pause between two passes.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from gandy.errors import GroupNotFoundError
 from gandy.model.run import EndedBy, Failure, RunEnd, TrainState
 from gandy.store.finishing import FinishRules, finish_runs
+from gandy.store.manifests import count_cancelled
 from gandy.store.queueing import lock_manifest
 from gandy.store.statements import statement
+from gandy.store.stats.rollups import tally_at_once
 from gandy.store.waiting import promote_and_announce
 
 if TYPE_CHECKING:
@@ -114,6 +116,7 @@ def _drop(ids: list[int], owners: Owners) -> Operation[set[int]]:
     keyed = [row.id for row in rows if row.unique_key is not None]
     if keyed:
         yield statement("release_keys", holder_ids=keyed)
+    yield from count_cancelled(rows)
     return {row.id for row in rows}
 
 
@@ -128,6 +131,7 @@ def _stop(live: Rows, retention: RetentionSpans, owners: Owners) -> Operation[tu
         # a cancelled run writes no dead letter, so the limit does not matter here
         rules = FinishRules(owner, retention, max_awaiting_letters_per_train=0)
         result = yield from finish_runs([_end(row) for row in rows], rules)
+        yield from tally_at_once(owner, result.measures)
         stopped.update(result.finished)
     asked = {row.id for row in live if row.state == TrainState.IN_PROGRESS}
     for run_id in sorted(asked):

@@ -15,8 +15,10 @@ from gandy.model.run import EndedBy, Failure, RunEnd, TrainState
 from gandy.rules.ending import USUAL
 from gandy.settings.bounds import as_span
 from gandy.store.finishing import FinishRules, finish_runs
+from gandy.store.manifests import announce_ends, count_cancelled
 from gandy.store.reports import settle_logs
 from gandy.store.statements import batch, statement
+from gandy.store.stats.rollups import tally_at_once
 from gandy.store.waiting import make_way, promote_and_announce
 
 if TYPE_CHECKING:
@@ -212,6 +214,9 @@ def park_manifests(manifest_ids: Iterable[int]) -> Operation[tuple[ParkedJob, ..
     """Write the missing dead letters of manifests at their limit, for example after the limit was lowered."""
     ids = sorted(manifest_ids)
     rows = (yield statement("park_manifests", ids=ids)) if ids else []
+    if rows:
+        counted = yield statement("count_final_failures", ids=[row.manifest_id for row in rows])
+        yield from announce_ends(counted)
     return _parked_in(rows)
 
 
@@ -242,6 +247,7 @@ def _end_all(runs: Sequence[AbandonedRun], rules: ReapRules, *, keeps_lines: boo
     for owner, part in groupby(sorted(runs, key=attrgetter("owner")), key=attrgetter("owner")):
         finish = FinishRules(owner, rules.retention, rules.max_awaiting_letters_per_train, retry=rules.retry)
         result = yield from finish_runs([run.end for run in part], finish)
+        yield from tally_at_once(owner, result.measures)
         if keeps_lines:
             yield from settle_logs(result.finished)
         ended.update(result.finished)
@@ -324,9 +330,10 @@ def put_back(ids: Sequence[int], worker_id: str) -> Operation[int]:
     if manifest_ids:
         yield from make_way(ids)
     rows = yield statement("put_back_entries", ids=list(ids), worker_id=worker_id)
-    cancelled = [row.id for row in rows if row.is_cancelled]
+    cancelled = [row for row in rows if row.is_cancelled]
     if cancelled:
-        yield statement("release_keys", holder_ids=cancelled)
+        yield statement("release_keys", holder_ids=[row.id for row in cancelled])
+        yield from count_cancelled(cancelled)
     if manifest_ids:
         yield statement("release_entries", manifest_ids=manifest_ids)
         yield from promote_and_announce(manifest_ids)  # for runs that were cancelled or are another worker's

@@ -6,19 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from enum import StrEnum
-from textwrap import dedent
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
 from gandy.lifecycle.contract.tables import MatrixRow
 from gandy.model.run import ADMINISTRATIVE_TRAINS
-from gandy.settings import (
-    CleanupSettings,
-    RetentionSettings,
-    Settings,
-)
+from gandy.settings import CleanupSettings, RetentionSettings, Settings
 from gandy.settings.values import format_duration
 from gandy.store import cleanup as walks
+from gandy.store.stats.growth import KEPT_SAMPLES, old_samples
+from gandy.store.stats.rollups import KEPT_HOURS, KEPT_MINUTES, TALLIED_AFTER, EndedTallies, old_rollups
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -192,6 +189,18 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
         "or waiting retry, trigger, activation or requeued letter.",
     ),
     Upkeep(
+        table="manifest_edge",
+        bound="one for each parent of a dependent, at most 1,000 for each; gone with the dependent",
+        means=ByKey(),
+        safety="Decides when a dependent is due: a parent stays until its dependents are gone.",
+    ),
+    Upkeep(
+        table="manifest_output",
+        bound="one for each manifest whose dependent takes its output",
+        means=ByKey(),
+        safety="The newest output only; gone with the manifest, or once no dependent takes it.",
+    ),
+    Upkeep(
         table="worker",
         bound="stopped or lost workers: {retention.workers} from their last sign of life",
         means=ByRow(lambda request, now: walks.gone_workers(now - request.retention.workers)),
@@ -235,6 +244,46 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
         safety="An expired key gives no access.",
     ),
     Upkeep(
+        table="run_tally",
+        bound="one row for each worker, train, manifest and minute, until it is merged into run_rollup",
+        means=ByRow(lambda _, now: EndedTallies(before=now - TALLIED_AFTER)),
+        safety="Merged and deleted in one transaction. What a worker writes late is merged by the next pass.",
+    ),
+    Upkeep(
+        table="run_rollup",
+        bound="figures of minutes: 3 hours",
+        means=ByRow(lambda _, now: old_rollups("minute", now - KEPT_MINUTES)),
+        safety="The figures of hours and days have them, too.",
+    ),
+    Upkeep(
+        table="run_rollup",
+        bound="figures of hours: 3 days",
+        means=ByRow(lambda _, now: old_rollups("hour", now - KEPT_HOURS)),
+        safety="The figures of days have them, too.",
+    ),
+    Upkeep(
+        table="run_rollup",
+        bound="figures of days: {retention.statistics}",
+        means=ByRow(lambda request, now: old_rollups("day", now - request.retention.statistics)),
+        safety="Read by operators only. Lost by design: older figures.",
+    ),
+    Upkeep(
+        table="table_sample",
+        bound="one for each table and hour: 30 days, or {retention.samples} if that is less",
+        means=ByRow(
+            lambda request, now: old_samples(
+                now - min(KEPT_SAMPLES, request.retention.samples), is_daily=False
+            )
+        ),
+        safety="Read by operators only. The first sample of each day is kept for longer.",
+    ),
+    Upkeep(
+        table="table_sample",
+        bound="the first of each day: {retention.samples}",
+        means=ByRow(lambda request, now: old_samples(now - request.retention.samples, is_daily=True)),
+        safety="Read by operators only. Lost by design: older samples.",
+    ),
+    Upkeep(
         table="manifest_group",
         bound="groups without manifests, settings, or waiting or running work: {retention.orphaned}",
         means=ByRow(lambda request, now: walks.idle_groups(now - request.retention.orphaned)),
@@ -273,54 +322,13 @@ def upkeep_of(pruned_by: PrunedBy) -> tuple[Upkeep, ...]:
     return tuple(upkeep for upkeep in UPKEEP if upkeep.pruned_by is pruned_by)
 
 
-_HEAD: Final = """\
-    # Maintenance of Gandy's own tables
-
-    <!-- Written by `python -m gandy.upkeep`; a test compares. -->
-
-    Every table that Gandy writes is bounded out of the box, with no configuration. The spans below are the
-    defaults; [settings](settings.md) lists their settings, and `keep_for` and `keep_last` override them for
-    one train or manifest.
-
-    - Batches are short transactions of at most `cleanup.batch_size` rows (MetadataCleanup) or 2,000 (the
-      others), sized so that each takes about 50 ms. They walk an index, so the cost of a cycle that finds
-      nothing does not depend on the number of rows kept.
-    - A batch waits at most 200 ms for a lock and then tries again with fewer rows: cleanup gives way to work.
-    - A row that cannot be deleted is found by halving the batch, logged with its error and counted as
-      `set_aside`; all others are deleted.
-    - Servers need no common lock: a second server finds nothing left. Only creating and dropping
-      partitions is limited to one server at a time.
-    - Shutdown stops between two batches.
-
-    | Table | Bounded by | Prune path | Safety rule |
-    |---|---|---|---|
-    """
-_FOOT: Final = """\
-
-    ## What happens to references
-    Before a run is deleted, its lines in `log` are deleted, and `dead_letter.retry_metadata_id` is set to
-    null. Other columns also contain run ids and keep them for the
-    record: `dead_letter.metadata_id`, `metadata.parent_id`, `work_queue.retry_of`,
-    `work_queue.parent_id`, and `last_run_id`, `last_failed_run_id` and `last_successful_run_id` of
-    `manifest`. The id of a deleted run is not an error. Whether a dependent is due is decided by
-    counts on the manifests, never by a run that may be deleted.
-
-    ## Days
-    On PostgreSQL a finished run is in the partition of the day on which its retention ends, and so are its
-    lines. TableMaintenance creates days ahead (the longest of the three retentions plus 4 days, at most 100)
-    and drops past days: detached concurrently, then dropped. An interrupted detach is
-    finished by the next cycle; a partition that was detached and not dropped is dropped. Runs that are kept
-    for less than a day, or beyond the days created so far, are in a partition of their own, pruned by row.
-    """
-
-
 #: The tables that operators know by the name of a view.
 STORED_AS: Final = {"metadata": "history"}
 
 
 def own_matrix(settings: Settings) -> tuple[MatrixRow, ...]:
     """Return the bounds of each table under these settings; `scheduler` is Gandy itself."""
-    spoken = {section.name: _spoken(getattr(settings, section.name)) for section in fields(settings)}
+    spoken = {section.name: _spoken(getattr(settings, section.name)) for section in fields(Settings)}
     return tuple(
         MatrixRow(
             scheduler="gandy",
@@ -331,15 +339,6 @@ def own_matrix(settings: Settings) -> tuple[MatrixRow, ...]:
         )
         for upkeep in UPKEEP
     )
-
-
-def render_page() -> str:
-    """Return the documentation page in Markdown."""
-    rows = "".join(
-        f"| {row.table} | {row.bounded_by} | {row.prune_path} | {row.safety} |\n"
-        for row in own_matrix(Settings())
-    )
-    return dedent(_HEAD) + rows + dedent(_FOOT)
 
 
 def _path(upkeep: Upkeep) -> str:

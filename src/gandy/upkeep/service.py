@@ -18,6 +18,7 @@ from gandy.loops.poller import Poller
 from gandy.upkeep.contracts import ContractShift, ContractSweepTrain, sweep_contract
 from gandy.upkeep.declaration import UpkeepRequest
 from gandy.upkeep.pruning import PruningShift, declare_metrics, run_upkeep
+from gandy.upkeep.samples import sample_contract
 from gandy.upkeep.trains import DeadLetterCleanupTrain, MetadataCleanupTrain, TableMaintenanceTrain
 
 if TYPE_CHECKING:
@@ -211,6 +212,7 @@ class ContractRunner:
         async with self._turn:
             begun = monotonic()
             swept = await sweep_contract(upkeep.database, shift, record=record)
+            await sample_contract(upkeep.database, contract, upkeep.owner)
         self._tell(swept, timedelta(seconds=monotonic() - begun))
         return swept.report
 

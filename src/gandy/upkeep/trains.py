@@ -37,6 +37,7 @@ from gandy.upkeep.pruning import (
     prune,
     prune_rows_of,
 )
+from gandy.upkeep.samples import sample_own
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -184,10 +185,17 @@ async def prune_rows(request: UpkeepRequest, _: DroppedDays, shift: PruningShift
     return PrunedRows(await prune_rows_of(PrunedBy.TABLE_MAINTENANCE, request, shift))
 
 
+async def sample_sizes(request: UpkeepRequest, result: UpkeepResult, *, shift: PruningShift) -> UpkeepResult:
+    """Sample the sizes of Gandy's own tables, once an hour."""
+    if not result.is_stopped:
+        await shift.database.run(sample_own(request))
+    return result
+
+
 class TableMaintenanceTrain(Train[UpkeepRequest, UpkeepResult]):
     """Days first: rows of a dropped day need not be deleted by row."""
 
-    route = (make_coming_days, drop_past_days, prune_rows, cap_runs)
+    route = (make_coming_days, drop_past_days, prune_rows, cap_runs, sample_sizes)
 
 
 async def delete_expired_metadata(request: UpkeepRequest, shift: PruningShift) -> UpkeepResult:

@@ -26,6 +26,7 @@ from gandy.web import (
 )
 from gandy.web.access.gate import Gate, Late
 from gandy.web.hardening import Assets, Hardening
+from gandy.web.measures import stats
 from gandy.web.rendering import Rendering
 from gandy.web.reports import audit, upcoming
 from gandy.web.turns import RequestLimiter, TurnLimits
@@ -49,6 +50,7 @@ ROUTERS: Final[Sequence[Routes]] = (
     workers.router,
     audit.router,
     upcoming.router,
+    stats.router,
     tables.router,
     probes.openapi_router,
     probes.router,
@@ -66,6 +68,7 @@ PAGES: Final[Sequence[Routes]] = (
     workers.pages,
     audit.pages,
     upcoming.pages,
+    stats.pages,
     tables.pages,
 )
 

@@ -21,11 +21,13 @@ from gandy.desk.schedules import OVERRIDABLE
 from gandy.settings.bounds import NoTimeout, Timeout, as_span
 from gandy.web.access.keys import SESSION_FOR, cookie_of
 from gandy.web.dependencies import path_of
+from gandy.web.measures.sparklines import duration_line, growth_line, run_bars
 
 if TYPE_CHECKING:
     from fastapi import Request
     from starlette.responses import Response
 
+    from gandy.desk.growth import TableGrowth
     from gandy.desk.manifests import ManifestDetail
     from gandy.model.options import Option
     from gandy.web.access.gate import Visitor
@@ -50,6 +52,7 @@ MENU: Final = (
     MenuEntry("/upcoming", "Upcoming", "n"),
     MenuEntry("/workers", "Workers", "w"),
     MenuEntry("/trains", "Trains", "t"),
+    MenuEntry("/stats", "Statistics", "s"),
     MenuEntry("/tables", "Tables", "b"),
     MenuEntry("/audit", "Audit", "a"),
 )
@@ -122,6 +125,8 @@ def size(value: float | None) -> str:
     """Format a number of bytes."""
     if value is None:
         return NOTHING
+    if value < 0:
+        return f"-{size(-value)}"
     amount = float(value)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if amount < _KILO:
@@ -139,6 +144,11 @@ def number(value: float | None) -> str:
         if value == int(value)
         else f"{value:,.1f}".replace(",", "\u202f")
     )
+
+
+def share(value: float | None) -> str:
+    """Format a part of a whole in percent."""
+    return NOTHING if value is None else f"{value:.1%}" if 0 < value < 1 else f"{value:.0%}"
 
 
 def words(value: object) -> str:
@@ -203,6 +213,10 @@ def option_values(manifest: ManifestDetail) -> list[tuple[str, str]]:
     return [(option.label, option_value(manifest, option)) for option in OVERRIDABLE]
 
 
+def _growth_line(growth: TableGrowth) -> Markup:
+    return growth_line(growth.samples, number if growth.bytes is None else size)
+
+
 FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "span": span,
     "option_value": option_value,
@@ -215,6 +229,10 @@ FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "state": state,
     "shown": shown,
     "set_over": set_over,
+    "share": share,
+    "run_bars": run_bars,
+    "duration_line": lambda slots: duration_line(slots, span),
+    "growth_line": _growth_line,
 }
 
 

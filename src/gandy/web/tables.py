@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated
 
-from fastapi import Form, Path
+from fastapi import Form, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from gandy.context import Context
+from gandy.desk.growth import FORECAST_FROM, TableGrowth, read_growth
 from gandy.desk.lifecycle import (
     ContractTable,
     LifecycleDesk,
@@ -43,6 +45,26 @@ class SweepBody(Body):
 async def show_own(context: CurrentContext) -> object:
     """Show Gandy's own tables: bounds, sizes, lag."""
     return await survey_tables(context.database, context.owner, context.settings)
+
+
+class GrowthQuery(BaseModel):
+    """The query string of the growth; unknown parameters are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    since: float = Field(
+        FORECAST_FROM.total_seconds(),
+        ge=3_600,
+        le=400 * 86_400,
+        description="The span of the samples in seconds; beyond a week, one a day.",
+    )
+
+
+@router.reads("/growth", response_model=page_of(TableGrowth))
+async def show_growth(context: CurrentContext, query: Annotated[GrowthQuery, Query()]) -> object:
+    """Show how tables grow, with a straight line through the last week as forecast."""
+    since = timedelta(seconds=query.since)
+    return page(await read_growth(context.database, context.owners, since=since), HIGHEST_ID)
 
 
 @router.reads("/tables", response_model=page_of(ContractTable))
@@ -95,6 +117,7 @@ async def show_tables(context: CurrentContext, operator: CurrentOperator, here: 
         own=await survey_tables(context.database, context.owner, context.settings),
         others=list_contract_tables(context.contracts),
         progress=await desk_of(context, operator).progress(),
+        growth=await read_growth(context.database, context.owners),
     )
 
 

@@ -15,7 +15,8 @@ from gandy.events import DeadLettered, RunFinished, WriteFenced
 from gandy.model.run import Failure, TrainState
 from gandy.rules.ending import spans_of
 from gandy.store.dispatching import dispatch
-from gandy.store.finishing import FinishRules, announce_work, finish_runs
+from gandy.store.finishing import FinishRules, finish_runs
+from gandy.store.manifests import announce_work
 from gandy.store.reports import keep_logs, settle_logs
 from gandy.store.statements import write_bisecting
 from gandy.train.hooks import HookEvent
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from gandy.train.hooks import HookDelivery, HookName
     from gandy.work.buffer import JoinedClaim
     from gandy.work.runner import FinishedRun
+    from gandy.work.tally import RunTally
 
 
 _STATE_WORDS: Final[dict[TrainState, Literal["completed", "failed", "cancelled"]]] = {
@@ -188,6 +190,7 @@ class Finisher:
         on_room: Callable[[], None],
         join: Callable[[], JoinedClaim | None],
         is_busy: Callable[[], bool],
+        tally: RunTally,
     ) -> None:
         """Take `is_busy`, which returns whether more ends will follow soon and can be written in one batch.
 
@@ -205,6 +208,7 @@ class Finisher:
         self._on_room = on_room
         self._join = join
         self._is_busy = is_busy
+        self._tally = tally
         self._is_urgent = False
         self._full = asyncio.Event()
         self._wake = asyncio.Event()
@@ -307,6 +311,7 @@ class Finisher:
             self._released.clear()
             await self._released.wait()
         result = await self._write_and_claim(taken)
+        self._tally.count(result.measures)
         if len(taken) == len(self._writing):
             self._writing = []
         else:
@@ -343,7 +348,7 @@ class Finisher:
         if result.makes_room and self._are_filled(taken, result, found):
             return replace(result, makes_room=False), found
         if result.makes_room:
-            yield from announce_work(self._rules.owner)
+            yield from announce_work([self._rules.owner])
         return result, found
 
     def _are_filled(self, taken: Sequence[FinishedRun], result: FinishResult, found: Dispatched) -> bool:

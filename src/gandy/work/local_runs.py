@@ -24,6 +24,7 @@ from gandy.work.runner import (
     Unattended,
     as_recorded,
 )
+from gandy.work.tally import RunTally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +57,8 @@ class LocalRuns:
         self._hooks = HookDelivery(context.hooks, timeout=context.settings.hooks.timeout)
         self._runner = JobRunner(context, self._reports, self._hooks)
         self._open: dict[asyncio.Task[FinishedRun], int] = {}
-        self._lease = LocalLease(context, self._runner.running, held=self._open.values)
+        self._tally = RunTally(context.owner)
+        self._lease = LocalLease(context, self._runner.running, held=self._open.values, tally=self._tally)
         self._rules = finish_rules(context)
 
     async def run(self, train: AnyTrain, value: object) -> object:
@@ -186,6 +188,7 @@ class LocalRuns:
 
     async def _write(self, finished: FinishedRun) -> FinishedRun:
         result = await self._context.database.run(write_ends([finished], self._rules))
+        self._tally.count(result.measures)
         if result.refused:
             _log.warning("run %d of %s was already ended elsewhere", finished.end.id, finished.end.train)
         announce_ends([finished], result, events=self._context.events, hooks=self._hooks)

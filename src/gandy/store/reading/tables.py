@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 #: The limit of counts; above it, the catalogue's estimate is used if there is one.
 COUNTED: Final = 10_000
+#: On SQLite all pages are read to measure tables: for the dashboard, only of files up to this size.
+SHOWN_FILE: Final = 16 * 1024**2
 _CYCLES: Final = 300
 #: The number of newest rows from which the insert rate is computed.
 SAMPLED: Final = 1_000
@@ -24,9 +26,10 @@ def count_rows() -> Operation[Rows]:
     return (yield statement("count_table_rows", limit=COUNTED))
 
 
-def measure() -> Operation[Rows]:
-    """Read sizes and estimates, where the database keeps them."""
-    return (yield statement("measure_tables"))
+def measure(*, largest_file: int = SHOWN_FILE) -> Operation[Rows]:
+    """Read sizes and estimates, where that is cheap: on SQLite, of a file up to this size."""
+    is_cheap = bool((yield statement("can_measure", largest=largest_file))[0].is_there)
+    return (yield statement("measure_tables")) if is_cheap else []
 
 
 def find_oldest() -> Operation[Rows]:

@@ -19,7 +19,10 @@
       const length = Math.max(shorten(node.name, 30).length * 8.1, shorten(node.train, 34).length * 7.2);
       graph.setNode(node.name, { width: Math.max(90, length + 26), height: 46 });
     });
-    data.edges.forEach((edge) => graph.setEdge(edge.from, edge.to, { isDormant: edge.is_dormant }));
+    data.edges.forEach((edge) => {
+      const size = edge.label ? { width: edge.label.length * 6.4, height: 16 } : {};
+      graph.setEdge(edge.from, edge.to, { kind: edge.kind, label: edge.label, labelpos: "c", ...size });
+    });
     dagre.layout(graph);
     return graph;
   }
@@ -35,7 +38,8 @@
     graph.edges().forEach((each) => {
       const edge = graph.edge(each);
       const path = edge.points.map((point, index) => (index ? "L" : "M") + point.x + " " + point.y).join(" ");
-      svg.append(make("path", { d: path, class: edge.isDormant ? "edge is-dormant" : "edge", "marker-end": "url(#tip)" }));
+      svg.append(make("path", { d: path, class: "edge is-" + edge.kind, "marker-end": "url(#tip)" }));
+      if (edge.label) svg.append(make("text", { x: edge.x, y: edge.y - 5, class: "label", "text-anchor": "middle" }, edge.label));
     });
     data.nodes.forEach((node) => {
       const place = graph.node(node.name);

@@ -44,6 +44,12 @@ SELECT 'service_state' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.servi
 UNION ALL
 SELECT 'web_key' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.web_key ORDER BY id LIMIT :limit) web_key
 UNION ALL
+SELECT 'run_tally' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.run_tally ORDER BY at, id LIMIT :limit) run_tally
+UNION ALL
+SELECT 'run_rollup' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.run_rollup ORDER BY grain, at, id LIMIT :limit) run_rollup
+UNION ALL
+SELECT 'table_sample' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.table_sample ORDER BY is_daily, at, id LIMIT :limit) table_sample
+UNION ALL
 SELECT 'payload_layout' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.payload_layout ORDER BY owner, train_name, digest LIMIT :limit) payload_layout;
 
 -- name: recall
@@ -53,3 +59,15 @@ SELECT value FROM gandy.service_state WHERE owner = :owner AND key = :key;
 -- name: forget
 -- Delete a stored value.
 DELETE FROM gandy.service_state WHERE owner = :owner AND key = :key;
+
+-- name: estimate_rows
+-- The tables that grow with the work, by their oldest and newest ids: an upper bound without a count.
+SELECT 'work_queue' AS name, max(id) - min(id) + 1 AS rows FROM gandy.work_queue
+UNION ALL
+SELECT 'metadata', max(id) - min(id) + 1 FROM gandy.history
+UNION ALL
+SELECT 'dead_letter', max(id) - min(id) + 1 FROM gandy.dead_letter
+UNION ALL
+SELECT 'audit', max(id) - min(id) + 1 FROM gandy.audit
+UNION ALL
+SELECT 'run_rollup', max(id) - min(id) + 1 FROM gandy.run_rollup;

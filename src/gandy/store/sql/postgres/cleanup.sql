@@ -248,7 +248,7 @@ WHERE m.id = ANY(%(ids)s::bigint[]) AND m.active_run_id IS NULL
   AND (m.orphaned_at < %(before)s AND NOT (m.schedule_type = 'once' AND (m.next_scheduled_run IS NULL OR m.used_instants::text <> '{}')
                                      AND coalesce(m.completed_at, m.orphaned_at) >= %(once_before)s)
        OR m.origin = 'runtime' AND m.completed_at < %(once_before)s)
-  AND NOT EXISTS (SELECT 1 FROM gandy.manifest c WHERE c.depends_on_manifest_id = m.id)
+  AND NOT EXISTS (SELECT 1 FROM gandy.manifest_edge e WHERE e.parent_id = m.id)
   AND NOT EXISTS (SELECT 1 FROM gandy.dead_letter l WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention')
   -- an input of its own would be lost; two subqueries, so that each reads an index of its status
   AND NOT EXISTS (SELECT 1 FROM gandy.work_queue q WHERE q.manifest_id = m.id AND q.status = 'queued'
@@ -289,3 +289,41 @@ FROM unnest(%(manifest_id)s::bigint[], %(newest)s::bigint[]) AS c(manifest_id, n
     WHERE r.manifest_id = c.manifest_id AND r.id <= c.newest
     ORDER BY r.id DESC LIMIT %(limit)s) s
 LIMIT %(limit)s;
+
+-- name: find_ended_tallies
+-- Tallies of minutes that are over, the oldest first, of all owners.
+SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
+       array_agg(id)::text AS ids
+FROM (
+    SELECT at, id FROM gandy.run_tally
+    WHERE at < %(before)s
+      AND (at, id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
+    ORDER BY at, id LIMIT %(limit)s) dead;
+
+-- name: find_old_rollups
+-- Rows of one kind past their age.
+SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
+       array_agg(id)::text AS ids
+FROM (
+    SELECT at, id FROM gandy.run_rollup
+    WHERE grain = %(grain)s AND at < %(before)s
+      AND (at, id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
+    ORDER BY at, id LIMIT %(limit)s) dead;
+
+-- name: delete_old_rollups
+-- Found by their age, which the index serves.
+DELETE FROM gandy.run_rollup WHERE grain = %(grain)s AND at < %(before)s AND id = ANY(%(ids)s::bigint[]);
+
+-- name: find_old_samples
+-- Samples of an hour, or the first ones of their day, past their age.
+SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
+       array_agg(id)::text AS ids
+FROM (
+    SELECT at, id FROM gandy.table_sample
+    WHERE is_daily = %(is_daily)s AND at < %(before)s
+      AND (at, id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
+    ORDER BY at, id LIMIT %(limit)s) dead;
+
+-- name: delete_old_samples
+-- Found by their age, which the index serves.
+DELETE FROM gandy.table_sample WHERE is_daily = %(is_daily)s AND at < %(before)s AND id = ANY(%(ids)s::bigint[]);

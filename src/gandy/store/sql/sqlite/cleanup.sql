@@ -215,7 +215,7 @@ WHERE m.id IN (SELECT value FROM json_each(:ids)) AND m.active_run_id IS NULL
   AND (m.orphaned_at < :before AND NOT (m.schedule_type = 'once' AND (m.next_scheduled_run IS NULL OR m.used_instants <> '{}')
                                      AND coalesce(m.completed_at, m.orphaned_at) >= :once_before)
        OR m.origin = 'runtime' AND m.completed_at < :once_before)
-  AND NOT EXISTS (SELECT 1 FROM manifest c WHERE c.depends_on_manifest_id = m.id)
+  AND NOT EXISTS (SELECT 1 FROM manifest_edge e WHERE e.parent_id = m.id)
   AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention')
   -- an input of its own would be lost; two subqueries, so that each reads an index of its status
   AND NOT EXISTS (SELECT 1 FROM work_queue q WHERE q.manifest_id = m.id AND q.status = 'queued'
@@ -251,3 +251,38 @@ ORDER BY r.id DESC LIMIT 1 OFFSET :keep_last;
 SELECT r.manifest_id AS within, r.id, NULL AS bucket FROM history r
 WHERE r.manifest_id = :manifest_id AND r.id <= :newest
 ORDER BY r.id DESC LIMIT :limit;
+
+-- name: find_ended_tallies
+-- Tallies of minutes that are over, the oldest first, of all owners.
+SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
+       json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
+FROM (
+    SELECT at, id FROM run_tally
+    WHERE at < :before AND (at, id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
+    ORDER BY at, id LIMIT :limit) dead;
+
+-- name: find_old_rollups
+-- Rows of one kind past their age.
+SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
+       json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
+FROM (
+    SELECT at, id FROM run_rollup
+    WHERE grain = :grain AND at < :before AND (at, id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
+    ORDER BY at, id LIMIT :limit) dead;
+
+-- name: delete_old_rollups
+-- By id; their age is checked again.
+DELETE FROM run_rollup WHERE id IN (SELECT value FROM json_each(:ids)) AND grain = :grain AND at < :before;
+
+-- name: find_old_samples
+-- Samples of an hour, or the first ones of their day, past their age.
+SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
+       json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
+FROM (
+    SELECT at, id FROM table_sample
+    WHERE is_daily = :is_daily AND at < :before AND (at, id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
+    ORDER BY at, id LIMIT :limit) dead;
+
+-- name: delete_old_samples
+-- By id; their age is checked again.
+DELETE FROM table_sample WHERE id IN (SELECT value FROM json_each(:ids)) AND is_daily = :is_daily AND at < :before;

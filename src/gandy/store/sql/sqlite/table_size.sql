@@ -45,8 +45,11 @@ SELECT 'audit' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy_l
 FROM (SELECT at AS at FROM audit ORDER BY id DESC LIMIT :sampled) n;
 
 -- name: measure_tables
--- The file contains all tables; the size of each is not recorded.
-SELECT NULL AS name, NULL AS rows, NULL AS bytes WHERE 0;
+-- Sizes and rows from the pages of the file, all of which are read: only for a file that can_measure allows.
+SELECT CASE m.tbl_name WHEN 'history' THEN 'metadata' ELSE m.tbl_name END AS name,
+       coalesce(sum(s.ncell) FILTER (WHERE s.name = m.tbl_name AND s.pagetype = 'leaf'), 0) AS rows, sum(s.pgsize) AS bytes
+FROM dbstat s JOIN sqlite_master m ON m.name = s.name
+GROUP BY m.tbl_name;
 
 -- name: list_upkeep
 -- Recent runs of the pruning trains.

@@ -1,0 +1,3 @@
+"""Commands that show figures over time."""
+
+from __future__ import annotations

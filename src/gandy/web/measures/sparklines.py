@@ -1,0 +1,83 @@
+"""Small charts as inline SVG, each with a text that says the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from markupsafe import Markup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gandy.desk.growth import SizeSample
+    from gandy.desk.stats import StatsSlot
+
+_WIDTH: Final = 120.0
+_HEIGHT: Final = 24.0
+_LOWEST: Final = 1.5  # the height of a bar that is not empty
+_SVG: Final = Markup(
+    '<svg class="spark" viewBox="0 0 120 24" preserveAspectRatio="none" role="img"><title>{}</title>{}</svg>'
+)
+_BAR: Final = Markup('<rect class="{}" x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}"/>')
+_LINE: Final = Markup('<polyline points="{}"/>')
+
+
+def run_bars(slots: Sequence[StatsSlot]) -> Markup:
+    """Draw the runs of each slot, the failed ones at the foot."""
+    runs = [slot.completed + slot.failed + slot.cancelled for slot in slots]
+    highest = max(runs, default=0)
+    if not highest:
+        return Markup('<span class="none">none</span>')
+    step = _WIDTH / len(slots)
+    bars: list[Markup] = []
+    for index, (slot, count) in enumerate(zip(slots, runs, strict=True)):
+        whole, failed = _height(count, highest), _height(slot.failed, highest)
+        for kind, height in (("is-run", whole), ("is-failed", failed)):
+            if height:
+                bars.append(_BAR.format(kind, index * step, _HEIGHT - height, step * 0.8, height))
+    said = f"{sum(runs)} runs, {sum(slot.failed for slot in slots)} failed; at most {highest} in one bar"
+    return _SVG.format(said, Markup("").join(bars))
+
+
+def _height(count: int, highest: int) -> float:
+    return max(_HEIGHT * count / highest, _LOWEST) if count else 0.0
+
+
+def duration_line(slots: Sequence[StatsSlot], say: Callable[[float], str]) -> Markup:
+    """Draw the 95th percentile of the duration; slots without runs are left out."""
+    points = [
+        (index, slot.duration_p95.total_seconds())
+        for index, slot in enumerate(slots)
+        if slot.duration_p95 is not None
+    ]
+    return _line(points, last=len(slots) - 1, words="p95 of the duration", say=say)
+
+
+def growth_line(samples: Sequence[SizeSample], say: Callable[[float], str]) -> Markup:
+    """Draw the size of a table, in bytes if they are known, else in rows."""
+    has_bytes = any(each.bytes is not None for each in samples)
+    values = [each.bytes if has_bytes else each.rows for each in samples]
+    first, last = samples[0].at.timestamp(), samples[-1].at.timestamp()
+    points = [
+        (each.at.timestamp() - first, float(value))
+        for each, value in zip(samples, values, strict=True)
+        if value is not None
+    ]
+    return _line(points, last=last - first, words="size" if has_bytes else "rows", say=say)
+
+
+def _line(
+    points: Sequence[tuple[float, float]], *, last: float, words: str, say: Callable[[float], str]
+) -> Markup:
+    if not points:
+        return Markup('<span class="none">none</span>')
+    values = [value for _, value in points]
+    highest = max(values) or 1.0
+    places = [
+        f"{_WIDTH * at / last if last else 0.0:.2f},{_HEIGHT - 1 - (_HEIGHT - 2) * value / highest:.2f}"
+        for at, value in points
+    ]
+    if len(places) == 1:  # a line needs two points
+        places.append(f"{_WIDTH:.2f},{places[0].partition(',')[2]}")
+    said = f"{words}: {say(values[0])} at first, {say(max(values))} at most, {say(values[-1])} now"
+    return _SVG.format(said, _LINE.format(" ".join(places)))
