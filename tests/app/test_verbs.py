@@ -70,7 +70,7 @@ PARAMETERS = {
     "name": "name",
     "for": "within",
 }
-_RANDOM = re.compile(r"(?<=\"external_id\": \")[0-9a-f-]{32,36}(?=\")")
+_RANDOM = re.compile(r"(?:(?<=\"external_id\": \")|(?<=\"worker_id\": \"))[0-9a-f-]{32,36}(?=\")")
 OF_A_TERMINAL = {"json", "yes"}
 #: Python reads page by page, by `next`, and sees Gandy's own trains among the others.
 OF_A_PRINTED_LIST = {"all", "admin"}

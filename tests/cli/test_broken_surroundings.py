@@ -228,7 +228,7 @@ def test_a_database_that_cannot_be_used_is_one_message_in_every_command(
     for command in ALL:
         if command == ["lifecycle", "run"]:
             continue  # it waits until the database is there again
-        is_of_another = command[0] == "lifecycle"
+        is_of_another = command[0] == "lifecycle" and command[1] != "growth"  # which reads Gandy's own tables
         result = gandy(*command, *OF_ANOTHER, url) if is_of_another else gandy("--database", url, *command)
         if needs_no_more_than_settings(command, result):
             continue

@@ -52,7 +52,9 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "open": LazyCommand(
         "gandy.cli.open:open_dashboard", "Open the local dashboard in the browser, logged in."
     ),
-    "up": LazyCommand("gandy.cli.services:up", "Run services in one process."),
+    "up": LazyCommand(
+        "gandy.cli.services:up", "Run services in one process; workers in several with --workers."
+    ),
     "work": LazyCommand("gandy.cli.services:work", "Claim and execute runs, without evaluating schedules."),
     "lifecycle": LazyCommand("gandy.cli.lifecycle:lifecycle", "Keep the tables of any application bounded."),
     "stats": LazyCommand(

@@ -46,7 +46,7 @@ def up(
     port: int | None,
     host: str | None,
 ) -> None:
-    """Run services in one process; with --workers, the workers in processes of their own.
+    """Run services in one process; workers in several with --workers.
 
     On a terminal the last lines show what runs, what needs a person, and the address of the dashboard; in a
     pipe only the log is written.

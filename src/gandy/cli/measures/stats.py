@@ -50,7 +50,7 @@ def stats(
     limit: int | None,
     as_json: bool,
 ) -> None:
-    """Show runs, failure rate, waits and durations of each train, or of each manifest.
+    """Show runs, failure rates, waits and durations by train or manifest.
 
     Percentiles are at most 4.5 % from the exact ones. A span of more than two hours begins with a whole hour,
     one of more than two days with a whole day (UTC). Runs of the last seconds may be missing.
