@@ -58,6 +58,27 @@ def test_set_null_keeps_the_children(ground: Ground) -> None:
     assert report.counts == {"parent": 2}
 
 
+@pytest.mark.parametrize(("owned", "lent"), [("a_id", "b_id"), ("b_id", "a_id")])
+def test_a_row_that_goes_is_not_changed_before(ground: Ground, owned: str, lent: str) -> None:
+    ground.run(
+        "CREATE TABLE parent (id {key}, at {instant})",
+        "CREATE TABLE child (id {key}, "
+        "a_id bigint REFERENCES parent (id), b_id bigint REFERENCES parent (id), "
+        f"CHECK ({lent} IS NOT NULL OR {owned} IS NULL))",
+        "CREATE INDEX by_age ON parent (at)",
+        "CREATE INDEX by_a ON child (a_id)",
+        "CREATE INDEX by_b ON child (b_id)",
+    )
+    ground.fill("parent", [(1, ago(days=9))])
+    ground.fill("child", [(11, 1, 1)])
+    children = {f"child.{lent}": "set_null", f"child.{owned}": "delete_first"}
+
+    report = ground.sweep(Table("parent", [RULE], children=children))
+
+    assert (ground.ids("parent"), ground.ids("child")) == ([], [])
+    assert report.counts == {"parent": 1, "child": 1}
+
+
 @pytest.mark.parametrize("action", ["", "ON DELETE CASCADE", "ON DELETE SET NULL"])
 def test_a_foreign_key_that_nothing_covers_stops_the_rule_and_is_named(ground: Ground, action: str) -> None:
     make(ground, action)

@@ -367,7 +367,7 @@ def may_keep_references(levels: Sequence[Level]) -> bool:
 
 
 def cut_last(levels: Sequence[Level]) -> list[Level]:
-    """Put SET NULL last: its update changes row addresses, which the other modes still use."""
+    """Put SET NULL last: a row that goes by another reference may not be allowed to lose this one first."""
     return sorted(levels, key=lambda level: level.child.mode is ChildMode.SET_NULL)
 
 

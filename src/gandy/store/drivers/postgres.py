@@ -61,7 +61,7 @@ class PostgresDatabase:
     async def open(self) -> None:
         """Connect and verify the schema; nothing is written."""
         with translated(self.address):
-            # As a session: a server that cannot be reached is reported at once, not after the pool's time limit.
+            # As a session: an unreachable server is reported at once, not after the pool's time limit.
             async with self._lent_connection(ask_if_rested, is_session=True) as (connection, _):
                 verify(await PostgresCommands(connection, self).run(read_state()), self.dialect)
 
