@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
 
 from gandy import Gandy
 from gandy.clock import ManualClock
+from gandy.store.drivers.opening import migrate
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -45,3 +47,29 @@ async def test_a_worker_ends_when_only_later_work_is_left_and_runs_it_when_it_is
         await app.work(asyncio.Event(), until_idle=True)
 
     assert sorted(ran) == ["grouped", "now", "queued", "report"]
+
+
+async def test_a_worker_does_not_end_while_another_server_opens_what_is_due(
+    postgres_url: str,
+) -> None:
+    migrate(postgres_url)
+    clock = ManualClock(NOW)
+    app = Gandy("shop", postgres_url)
+    app.use_clock(clock)
+    ran: list[str] = []
+
+    @app.train
+    async def sell(what: str) -> None:
+        ran.append(what)
+
+    async with app:
+        await app.enqueue(sell, "later", delay=timedelta(minutes=1))
+        clock.advance(timedelta(minutes=1))
+        with psycopg.connect(postgres_url) as other_server:
+            other_server.execute("SELECT FROM gandy.work_queue WHERE gate = 'time' FOR UPDATE")
+            working = asyncio.create_task(app.work(asyncio.Event(), until_idle=True))
+            await asyncio.wait((working,), timeout=1)
+            assert not working.done()
+        await working
+
+    assert ran == ["later"]

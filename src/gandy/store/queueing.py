@@ -262,6 +262,13 @@ def open_due() -> Operation[int]:
     return len((yield statement("open_due", limit=_OPENED_AT_ONCE)))
 
 
+def open_all_due() -> Operation[bool]:
+    """Open entries whose instant has come; False: some are left, or another transaction is opening them."""
+    yield from open_due()
+    seconds = yield from next_due()
+    return seconds is None or seconds > 0
+
+
 def next_due() -> Operation[float | None]:
     """Return the seconds until the next entry is due."""
     rows = yield statement("next_due")

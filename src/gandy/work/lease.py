@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gandy.errors import GandyError
+from gandy.store.queueing import open_all_due
 from gandy.store.workers import LeaseRenewal, has_unheard_runs, renew_and_list
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ class Idleness:
 
     A live worker renews its lease within a heartbeat. The runs of a dead worker return to the queue when its
     lease has expired. So empty claims count only after the database has reported that no such run is left.
+    What has come due is opened before, since claims see open entries only.
     """
 
     def __init__(
@@ -156,6 +158,7 @@ class Idleness:
         """Detect idleness once every claimer found nothing after the last end was recorded."""
         if not is_idle:
             self._claimers.clear()
+            self._are_all_heard = False
             return
         self._claimers.add(claimer)
         if not self.is_wanted or len(self._claimers) < claimers:
@@ -186,9 +189,11 @@ class Idleness:
     async def _ask(self, worker_id: str) -> None:
         """Read whether runs without a live worker exist, then claim again: only later empty claims count."""
         try:
-            self._are_all_heard = not await self._database.read(has_unheard_runs(self._owner, worker_id))
+            self._are_all_heard = await self._database.run(open_all_due()) and not await self._database.read(
+                has_unheard_runs(self._owner, worker_id)
+            )
         except GandyError as error:
-            _log.warning("could not check for runs of other workers: %s", error)
+            _log.warning("could not check for due entries and runs of other workers: %s", error)
         if not self._are_all_heard:  # such a run may end soon, or its worker's heartbeat may follow
             await asyncio.sleep(self._pause)
             self._pause = min(2 * self._pause, self._longest_pause)
