@@ -9,6 +9,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -44,13 +50,14 @@ def run(command: str, folder: Path) -> str:
     return done.stdout + done.stderr
 
 
-def run_and_interrupt(command: str, folder: Path) -> None:
-    """Start a command that serves, wait until it says that it is up, and end it."""
+def run_and_interrupt(command: str, folder: Path, *, until: Callable[[], bool]) -> None:
+    """Start a command that serves, wait until it is up and the condition holds, and end it."""
     with subprocess.Popen(
         ["/bin/sh", "-c", f"exec {command}"], cwd=folder, env=environment(), stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
         said = next(line for line in process.stderr if " is up" in line)
+        wait_until(lambda: until() or process.poll() is not None, "it has done its work")
         process.send_signal(signal.SIGTERM)
         _, rest = process.communicate(timeout=50)
 
@@ -75,7 +82,7 @@ def test_the_example_of_the_readme_is_short_and_its_commands_work(tmp_path: Path
     run(enqueue, tmp_path)
     run(work, tmp_path)
     assert re.search(r"BillOrder +completed", run(listing, tmp_path))
-    run_and_interrupt(up, tmp_path)
+    run_and_interrupt(up, tmp_path, until=lambda: "sample" in run(listing, tmp_path))
     assert "sample" in run(listing, tmp_path)
 
 
