@@ -88,6 +88,25 @@ async def test_bad_inputs_enqueue_nothing_at_all(migrated_url: str) -> None:
     assert job.is_new
 
 
+async def test_many_jobs_are_queued_in_their_order_or_none_of_them(migrated_url: str) -> None:
+    numbers = [*range(4_001)]
+    async with make_shop(migrated_url) as app:
+        jobs = await app.enqueue_many(double, numbers)
+        with pytest.raises(PayloadError, match="input at index 4000"):
+            await app.enqueue_many(double, [*numbers[:-1], "last"])  # type: ignore[list-item]
+        page = await app.queue.list(limit=10_000)
+
+    assert [job.id for job in jobs] == sorted(job.id for job in jobs)
+    assert sorted(entry.id for entry in page) == [job.id for job in jobs]
+    async with make_shop(migrated_url) as app:
+        assert [(await app.queue.show(jobs[at].id)).input for at in (0, 1_999, 2_000, 4_000)] == [
+            0,
+            1_999,
+            2_000,
+            4_000,
+        ]
+
+
 async def test_declaring_after_opening_is_refused_and_says_what_to_do(migrated_url: str) -> None:
     app = make_shop(migrated_url)
     async with app:

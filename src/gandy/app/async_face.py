@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
 from gandy.app.declaring import Declaring
-from gandy.app.requests import Asked, Requests
+from gandy.app.requests import PART, Asked, Requests, write_in_parts
 from gandy.app.verbs.face import Awaited, FaceAccess, Operating
 from gandy.desk.declarations import NOT_GIVEN, input_value
 from gandy.errors import AppNotOpenError, AppOpenElsewhereError
@@ -15,7 +16,7 @@ from gandy.store.owners import takes_writers
 from gandy.train.base import AsyncFunction, AsyncWithoutInput, In, Out, Train
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from datetime import timedelta
 
     from gandy.app.configuration import Configuration
@@ -130,7 +131,13 @@ class AsyncFace(Declaring, Operating[Awaited]):
         self, train: Any, inputs: Iterable[Any], **options: Unpack[EnqueueKeywords]
     ) -> list[Job[Any]]:
         """Queue a job for every input, all or none."""
-        asked = self._requests.enqueue_many(train, list(inputs), options)
+        values = list(inputs)
+        is_long = len(values) > PART and options.get("connection") is None
+        if is_long and takes_writers(
+            self.database.dialect
+        ):  # else encoding would prolong a lock of the database
+            return await self._write_in_parts(self._requests.enqueue_in_parts(train, values, options))
+        asked = self._requests.enqueue_many(train, values, options)
         return await self._write(asked, options.get("connection"))
 
     @overload
@@ -261,6 +268,13 @@ class AsyncFace(Declaring, Operating[Awaited]):
         is_recorded = self._open is not None and self._open.layouts.has(asked.definition)
         borrowed = BorrowedConnection(connection, dialect, clock=self._configuration.clock)
         return await borrowed.run_async(asked.operation(is_recorded=is_recorded))
+
+    async def _write_in_parts(self, parts: Iterator[Asked]) -> list[Job[Any]]:
+        open_app = self._require("app.enqueue_many()")
+        first = next(parts)
+        await open_app.layouts.record([first.definition])
+        async with open_app.context.database.transaction() as transaction:
+            return await write_in_parts(chain([first], parts), transaction)
 
     async def _read_job(self, operation: Operation[JobView | None]) -> JobView | None:
         return await self._require("job.result()").context.database.read(operation)

@@ -36,11 +36,12 @@ from gandy.store.statements import Operation
 from gandy.work.layouts import layout_of_train
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gandy.app.configuration import Configuration
     from gandy.app.keywords import AnyTrain, EnqueueKeywords
     from gandy.model.schedule import TimeSchedule
+    from gandy.store.drivers.database import Transaction
     from gandy.store.queueing import Enqueued, EnqueueRequest, RemovedManifest
     from gandy.train.codec import PayloadCodec
     from gandy.train.registry import AnyTrain as Definition
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 Out = TypeVar("Out")
 ReadJob: TypeAlias = Callable[[Operation[JobView | None]], Awaitable[JobView | None]]
 
+PART: Final = 2_000  #: inputs that are encoded while the database inserts as many before them
 _FIRST_PAUSE: Final = 0.01
 _LONGEST_PAUSE: Final = 0.5
 _ENDED: Final = frozenset({TrainState.COMPLETED, TrainState.FAILED, TrainState.CANCELLED})
@@ -133,6 +135,19 @@ class Requests:
         """Request a job for every input."""
         return self._asked(self._registry.resolve(train), values, keywords)
 
+    def enqueue_in_parts(
+        self, train: AnyTrain, values: Sequence[object], keywords: EnqueueKeywords
+    ) -> Iterator[Asked]:
+        """Request a job for every input, encoding each part only when it is taken.
+
+        Jobs that are unique are one part: their keys are compared with each other.
+        """
+        definition = self._registry.resolve(train)
+        is_unique = definition.options.unique_until is not None or _options(keywords).is_unique
+        size = len(values) if is_unique else PART
+        for first in range(0, len(values), max(size, 1)):
+            yield self._asked(definition, values[first : first + size], keywords, first=first)
+
     def add_schedule(
         self,
         external_id: str,
@@ -177,9 +192,11 @@ class Requests:
         check("external_id", external_id)
         return (yield from remove_manifest(external_id, owner=self._owner))
 
-    def _asked(self, definition: Definition, values: Sequence[object], keywords: EnqueueKeywords) -> Asked:
-        options = {name: value for name, value in keywords.items() if name != "connection"}
-        request = enqueue_request(self._owner, definition, values, options=_options(options))
+    def _asked(
+        self, definition: Definition, values: Sequence[object], keywords: EnqueueKeywords, *, first: int = 0
+    ) -> Asked:
+        options = _options(keywords)
+        request = enqueue_request(self._owner, definition, values, options=options, first=first)
         return Asked(definition, request, self._read)
 
 
@@ -215,5 +232,20 @@ class Asked:
         ]
 
 
-def _options(keywords: dict[str, Any]) -> EnqueueOptions:
-    return EnqueueOptions(**keywords)
+def _options(keywords: EnqueueKeywords) -> EnqueueOptions:
+    given: dict[str, Any] = {name: value for name, value in keywords.items() if name != "connection"}
+    return EnqueueOptions(**given)
+
+
+async def write_in_parts(parts: Iterator[Asked], transaction: Transaction) -> list[Job[Any]]:
+    """Write parts in one transaction, and encode each while the database inserts the one before it."""
+    jobs: list[Job[Any]] = []
+    part = next(parts, None)
+    while part is not None:
+        writing = asyncio.ensure_future(transaction.run(part.operation()))
+        await asyncio.sleep(0)  # until it is sent
+        try:
+            part = next(parts, None)
+        finally:
+            jobs += await writing
+    return jobs

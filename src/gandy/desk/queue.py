@@ -75,16 +75,19 @@ def input_left_out(definition: AnyTrain) -> object:
 
 
 def enqueue_request(
-    owner: str, definition: AnyTrain, values: Sequence[object], *, options: EnqueueOptions
+    owner: str, definition: AnyTrain, values: Sequence[object], *, options: EnqueueOptions, first: int = 0
 ) -> EnqueueRequest:
-    """Check and encode all values before the transaction, so that the store need not refuse any."""
+    """Check and encode all values, so that the store need not refuse any.
+
+    `first` is the index of the first value among all those of the call.
+    """
     if problems := problems_of(options):
         raise EnqueueError(definition.name, problems)
     train = definition.options
     return EnqueueRequest(
         owner=owner,
         train=definition.name,
-        inputs=_encoded(definition, values),
+        inputs=_encoded(definition, values, first),
         input_type_name=definition.input_type_name,
         group=options.group or train.group or DEFAULT_GROUP,
         priority=train.priority if options.priority is None else options.priority,
@@ -97,14 +100,15 @@ def enqueue_request(
     )
 
 
-def _encoded(definition: AnyTrain, values: Sequence[object]) -> list[str]:
+def _encoded(definition: AnyTrain, values: Sequence[object], first: int) -> list[str]:
     """Encode every input; an error names the index of the invalid input."""
     encode = definition.input.encode
     texts: list[str] = []
     try:
         texts.extend(encode(value) for value in values)  # on an error, len(texts) is the index
     except PayloadError as error:
-        raise error if len(values) == 1 else error.of_item(len(texts)) from None
+        is_only_one = first == 0 and len(values) == 1
+        raise error if is_only_one else error.of_item(first + len(texts)) from None
     return texts
 
 
