@@ -7,11 +7,9 @@ import logging
 from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import timedelta
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from gandy.errors import DatabaseFaultError, RowBusyError, SetRefusedError
-from gandy.events import DeadLettered, RunFinished, WriteFenced
 from gandy.model.run import Failure, TrainState
 from gandy.rules.ending import spans_of
 from gandy.store.dispatching import dispatch
@@ -19,8 +17,8 @@ from gandy.store.finishing import FinishRules, finish_runs
 from gandy.store.manifests import announce_work
 from gandy.store.reports import keep_logs, settle_logs
 from gandy.store.statements import write_bisecting
-from gandy.train.hooks import HookEvent
-from gandy.work.runner import HOOKS_BY_STATE, as_recorded, input_problems
+from gandy.work.announcing import announce_ends
+from gandy.work.runner import input_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,17 +30,12 @@ if TYPE_CHECKING:
     from gandy.store.drivers.database import DatabaseSession
     from gandy.store.finishing import FinishResult
     from gandy.store.statements import Operation
-    from gandy.train.hooks import HookDelivery, HookName
+    from gandy.train.hooks import HookDelivery
     from gandy.work.buffer import JoinedClaim
     from gandy.work.runner import FinishedRun
     from gandy.work.tally import RunTally
 
 
-_STATE_WORDS: Final[dict[TrainState, Literal["completed", "failed", "cancelled"]]] = {
-    TrainState.COMPLETED: "completed",
-    TrainState.FAILED: "failed",
-    TrainState.CANCELLED: "cancelled",
-}
 _LEAST: Final = Failure(None, "EndNotStored", "its end could not be stored")
 
 
@@ -96,69 +89,6 @@ def _bare(end: RunEnd, failure: Failure) -> RunEnd:
         progress_total=None,
         retry_after=None,
         activations=(),
-    )
-
-
-def announce_ends(
-    taken: Sequence[FinishedRun], result: FinishResult, *, events: EventBus, hooks: HookDelivery
-) -> None:
-    """Announce recorded ends; a refused end is announced by the process that owns the run now."""
-    if result.refused:
-        events.emit(WriteFenced(statement="end_runs", count=len(result.refused)))
-    if events.has_subscribers or any(hooks.wants(name) for name in HOOKS_BY_STATE.values()):
-        for finished in taken:
-            if finished.claimed.id in result.finished:
-                _tell_end(as_recorded(finished, result), events=events, hooks=hooks)
-    if result.parked:
-        parked = set(result.parked)
-        for finished in taken:
-            if finished.claimed.id in parked:
-                _tell_parked(as_recorded(finished, result), events=events, hooks=hooks)
-
-
-def _tell_end(finished: FinishedRun, *, events: EventBus, hooks: HookDelivery) -> None:
-    events.emit(_finished_event(finished))
-    name = HOOKS_BY_STATE[finished.end.state]
-    if hooks.wants(name):
-        hooks.deliver(_hook_event(finished, name))
-
-
-def _tell_parked(finished: FinishedRun, *, events: EventBus, hooks: HookDelivery) -> None:
-    claimed, failure = finished.claimed, finished.end.failure
-    reason = failure.reason if failure else ""
-    events.emit(
-        DeadLettered(run_id=claimed.id, train=claimed.train, manifest=claimed.manifest, reason=reason)
-    )
-    if hooks.wants("dead_lettered"):
-        hooks.deliver(_hook_event(finished, "dead_lettered", reason=reason))
-
-
-def _finished_event(finished: FinishedRun) -> RunFinished:
-    claimed, end = finished.claimed, finished.end
-    timings = finished.outcome.timings
-    last = timings[-1] if timings else None
-    return RunFinished(
-        run_id=claimed.id,
-        train=claimed.train,
-        manifest=claimed.manifest,
-        attempt=claimed.attempt,
-        state=_STATE_WORDS[end.state],
-        took=timedelta(microseconds=(last.started_ns + last.duration_ns) // 1000 if last else 0),
-        failure=end.failure.exception if end.failure else None,
-    )
-
-
-def _hook_event(finished: FinishedRun, name: HookName, *, reason: str | None = None) -> HookEvent:
-    claimed = finished.claimed
-    return HookEvent(
-        name=name,
-        train=claimed.train,
-        run_id=claimed.id,
-        attempt=claimed.attempt,
-        manifest=claimed.manifest,
-        outcome=finished.outcome,
-        reason=reason,
-        masks=finished.masks,
     )
 
 

@@ -15,7 +15,8 @@ from gandy.store.runs import RunStart, claim_delivered, start_run
 from gandy.store.workers import hold_worker
 from gandy.train.hooks import HookDelivery
 from gandy.train.run import running_now
-from gandy.work.finisher import announce_ends, finish_rules, simplified_end, write_ends
+from gandy.work.announcing import announce_ends
+from gandy.work.finisher import finish_rules, simplified_end, write_ends
 from gandy.work.local_lease import LocalLease
 from gandy.work.reports import RunReporter, RunReports
 from gandy.work.runner import (
