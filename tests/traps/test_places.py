@@ -58,7 +58,7 @@ class Ending:
         session = self.world.database.session()
         joined: Any = SimpleNamespace(request=ask(free, max_active_jobs=self.cap), deliver=self._land)
         finisher = Finisher(
-            session,
+            (session, session),
             replace(RULES, is_capped=self.cap is not None),
             batch=100,
             hooks=hooks,

@@ -7,6 +7,7 @@ import logging
 from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gandy.errors import DatabaseFaultError, RowBusyError, SetRefusedError
@@ -101,16 +102,28 @@ CHARGED_AFTER: Final = 3  # consecutive rounds in which every end of a set was r
 ISOLATED_AFTER: Final = 2  # rounds that failed because a row was locked
 
 
+class WritingLane:
+    """A connection that writes ends, and the ends that it is writing."""
+
+    def __init__(self, session: DatabaseSession) -> None:
+        self.session = session
+        self.writing: list[FinishedRun] = []
+
+
 class Finisher:
     """Writes ends as fast as the database takes them; a fault of the database only delays them.
 
     An end is kept in memory until the database has stored it. A refused end is simplified step by step, down
     to the bare fact that the run failed; if even that is refused, it is retried later.
+
+    There are two lanes, so that the database does not wait while this process prepares the next ends. The
+    main lane takes every end in turn. The side lane takes plain ends only, and only while there are many:
+    plain ends lock no row but their own, so that the lanes never wait for each other.
     """
 
     def __init__(
         self,
-        session: DatabaseSession,
+        sessions: tuple[DatabaseSession, DatabaseSession],
         rules: FinishRules,
         *,
         batch: int,
@@ -126,13 +139,12 @@ class Finisher:
 
         `join` returns a claim that joins the transaction of an end under a cap, for the place it frees.
         """
-        self._session = session
+        self._main, self._side = map(WritingLane, sessions)
         self._rules = rules
         self._batch = batch
         self._hooks = hooks
         self._events = events
         self._waiting: list[FinishedRun] = []
-        self._writing: list[FinishedRun] = []
         self._stubborn: list[FinishedRun] = []
         self._on_drained = on_drained
         self._on_room = on_room
@@ -141,6 +153,7 @@ class Finisher:
         self._tally = tally
         self._is_urgent = False
         self._full = asyncio.Event()
+        self._many = asyncio.Event()
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
@@ -159,6 +172,7 @@ class Finisher:
             self._wake.set()
         if len(self._waiting) >= self._batch:
             self._full.set()
+            self._many.set()
             if len(self._waiting) >= 2 * self._batch:
                 self._room.clear()
 
@@ -184,28 +198,56 @@ class Finisher:
     @property
     def unwritten(self) -> int:
         """The number of ends that are not recorded yet."""
-        return len(self._waiting) + len(self._writing) + len(self._stubborn)
+        return sum(map(len, self._kept()))
 
     @property
     def ids(self) -> list[int]:
         """The ids of the runs whose ends are not recorded yet."""
-        return [finished.claimed.id for finished in (*self._waiting, *self._writing, *self._stubborn)]
+        return [finished.claimed.id for ends in self._kept() for finished in ends]
+
+    def _kept(self) -> tuple[list[FinishedRun], ...]:
+        return self._waiting, self._main.writing, self._side.writing, self._stubborn
 
     async def run(self) -> None:
         """Write for ever; begin with the ends that a crashed predecessor of this loop was writing."""
-        self._waiting, self._writing = [*self._writing, *self._waiting], []
-        if self._waiting:
-            self._wake.set()
+        self._take_over(self._main)
         while True:
             await self._wake.wait()
             self._wake.clear()
             while self._waiting:
                 await self._gather()
                 self._is_urgent = False
-                self._writing, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
-                await self._write_persistently()
+                self._main.writing = self._waiting[: self._batch]
+                self._waiting = self._waiting[self._batch :]
+                await self._write_persistently(self._main)
                 self._room.set()
             self._on_drained()
+
+    async def run_beside(self) -> None:
+        """Write plain ends for ever, while a whole batch of them waits for the main lane."""
+        self._take_over(self._side)
+        while True:
+            await self._many.wait()
+            self._many.clear()
+            if self._main.writing and len(self._waiting) >= self._batch:
+                self._take_plain()
+                await self._write_persistently(self._side)
+                self._room.set()
+                self._on_drained()
+
+    def _take_over(self, lane: WritingLane) -> None:
+        """Queue again what a crashed predecessor of the lane's loop was writing."""
+        self._waiting, lane.writing = [*lane.writing, *self._waiting], []
+        if self._waiting:
+            self._wake.set()
+
+    def _take_plain(self) -> None:
+        """Move up to a batch of plain ends to the side lane; the others keep their order."""
+        others: list[FinishedRun] = []
+        for finished in self._waiting:
+            is_mine = len(self._side.writing) < self._batch and _is_plain(finished)
+            (self._side.writing if is_mine else others).append(finished)
+        self._waiting = others
 
     async def _gather(self) -> None:
         """Wait briefly for a full batch while more ends will follow soon."""
@@ -214,57 +256,57 @@ class Finisher:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._full.wait(), GATHER_SECONDS)
 
-    async def _write_persistently(self) -> None:
-        """Write the batch, with back-off after database faults, until every end is recorded or set aside."""
+    async def _write_persistently(self, lane: WritingLane) -> None:
+        """Write a batch, with back-off after database faults, until every end is recorded or set aside."""
         pause, refused_alike, busy = FIRST_PAUSE, 0, 0
-        while self._writing:
+        while lane.writing:
             try:
                 result = await write_bisecting(
-                    self._writing,
-                    self._write,
+                    lane.writing,
+                    partial(self._write, lane),
                     charges_all=refused_alike >= CHARGED_AFTER or busy >= ISOLATED_AFTER,
                     isolates_busy=busy >= ISOLATED_AFTER,
                 )
             except DatabaseFaultError as error:
                 refused_alike += isinstance(error, SetRefusedError)
                 busy += isinstance(error, RowBusyError)
-                _log.warning("%d ends not written yet: %s", len(self._writing), error)
+                _log.warning("%d ends not written yet: %s", len(lane.writing), error)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
             else:
                 for refused in result.refused:
-                    self._strip(refused.item, refused.error)
+                    self._strip(lane, refused.item, refused.error)
 
-    async def _write(self, taken: Sequence[FinishedRun]) -> None:
-        """Write a set, remove it from the batch, and announce it."""
+    async def _write(self, lane: WritingLane, taken: Sequence[FinishedRun]) -> None:
+        """Write a set, remove it from the lane's batch, and announce it."""
         while self._held_back and any(finished.claimed.id in self._held_back for finished in taken):
             self._released.clear()
             await self._released.wait()
-        result = await self._write_and_claim(taken)
+        result = await self._write_and_claim(lane.session, taken)
         self._tally.count(result.measures)
-        if len(taken) == len(self._writing):
-            self._writing = []
+        if len(taken) == len(lane.writing):
+            lane.writing = []
         else:
             written = {finished.claimed.id for finished in taken}
-            self._writing = [each for each in self._writing if each.claimed.id not in written]
+            lane.writing = [each for each in lane.writing if each.claimed.id not in written]
         try:
             self._tell(taken, result)
         except Exception:  # noqa: BLE001 - recorded ends must not be written again
             _log.exception("%d ends are recorded, but not all listeners were notified", len(taken))
 
-    async def _write_and_claim(self, taken: Sequence[FinishedRun]) -> FinishResult:
+    async def _write_and_claim(self, session: DatabaseSession, taken: Sequence[FinishedRun]) -> FinishResult:
         """Write a set; if it frees places under a cap, fill them in the same transaction."""
         joined = self._join() if any(finished.claimed.is_capped for finished in taken) else None
         if joined is None:
-            return await self._session.run(write_ends(taken, self._rules))
+            return await session.run(write_ends(taken, self._rules))
         found: Dispatched | None = None
         try:
-            result, found = await self._session.run(self._finish_and_claim(taken, joined))
+            result, found = await session.run(self._finish_and_claim(taken, joined))
         except DatabaseFaultError:
             raise
         except Exception as error:  # noqa: BLE001 - either the claim failed, or the ends alone fail again below
             _log.warning("ends with a claim were refused; writing the ends alone: %s", error)
-            return await self._session.run(write_ends(taken, self._rules))
+            return await session.run(write_ends(taken, self._rules))
         finally:
             joined.deliver(found)
         return result
@@ -289,14 +331,14 @@ class Finisher:
         freed = Counter(claimed.group_id for claimed in ended if claimed.is_capped)
         return freed <= Counter(run.group_id for run in found.runs)
 
-    def _strip(self, finished: FinishedRun, error: Exception) -> None:
+    def _strip(self, lane: WritingLane, finished: FinishedRun, error: Exception) -> None:
         """Replace a refused end by its next simpler form, or set it aside for a later retry."""
         _log.error("the end of run %d cannot be stored unchanged: %s", finished.end.id, error)
         barer = finished if isinstance(error, RowBusyError) else simplified_end(finished, error)
         if barer is not finished:
-            self._writing = [barer if each is finished else each for each in self._writing]
+            lane.writing = [barer if each is finished else each for each in lane.writing]
             return
-        self._writing = [each for each in self._writing if each is not finished]
+        lane.writing = [each for each in lane.writing if each is not finished]
         self._stubborn.append(finished)
         asyncio.get_running_loop().call_later(LONGEST_PAUSE, self._try_again, finished)
 
@@ -313,6 +355,17 @@ class Finisher:
         if result.refused:
             _log.warning("%d ends refused: their runs now belong to other workers", len(result.refused))
         announce_ends(taken, result, events=self._events, hooks=self._hooks)
+
+
+def _is_plain(finished: FinishedRun) -> bool:
+    """Return whether an end has no effect beyond its own run: no manifest, cap, key, retry or letter."""
+    claimed, end = finished.claimed, finished.end
+    return (
+        end.state is TrainState.COMPLETED
+        and end.manifest_id is None
+        and end.unique_key is None
+        and not claimed.is_capped
+    )
 
 
 def finish_rules(context: Context) -> FinishRules:

@@ -67,7 +67,7 @@ class Worker:
         self._reports = RunReports()
         self._hooks = HookDelivery(context.hooks, timeout=settings.hooks.timeout)
         self._runner = JobRunner(context, self._reports, self._hooks)
-        self._ends = context.database.session()
+        self._ends = context.database.session(), context.database.session()
         self._tally = RunTally(context.owner)
         self._suspects = RunBuffer()
         self._isolated = Suspects(
@@ -156,6 +156,7 @@ class Worker:
 
     def _working_loops(self) -> Iterator[tuple[str, Callable[[], Awaitable[None]]]]:
         yield "finisher", self._finisher.run
+        yield "finisher", self._finisher.run_beside
         yield "attendant", self._attendant.run
         yield "suspects", self._isolated.run
         for pool in self._pools:
@@ -380,7 +381,8 @@ class Worker:
     async def _close(self) -> None:
         for pool in self._pools:
             await pool.claimer.close()
-        await self._ends.close()
+        for session in self._ends:
+            await session.close()
 
     async def _persistently(self, work: Callable[[], Awaitable[None]]) -> None:
         while True:

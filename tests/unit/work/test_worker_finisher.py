@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Record:
     """The database's side: it refuses what the test wants, and keeps the rest."""
 
-    def __init__(self, refuses: Callable[[Any], Exception | None]) -> None:
+    def __init__(self, refuses: Callable[[Any], BaseException | None]) -> None:
         self.refuses = refuses
         self.kept: dict[int, RunEnd] = {}
         self.writes = 0
@@ -60,13 +60,13 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "announce_ends", lambda *_, **__: None)
 
 
-def finisher(record: Record) -> Finisher:
+def finisher(record: Record, *, batch: int = 1_000) -> Finisher:
     unused: Any = None
     session: Any = record
     return Finisher(
-        session,
+        (session, session),
         unused,
-        batch=1_000,
+        batch=batch,
         hooks=unused,
         events=unused,
         on_drained=lambda: None,
@@ -205,3 +205,71 @@ async def test_an_end_whose_row_stays_locked_is_written_later_and_delays_no_othe
     loop.cancel()
 
     assert record.kept[3].state is TrainState.COMPLETED, "it is not stripped: its row was only busy"
+
+
+class HeldRecord(Record):
+    """It answers the first write only when the test lets it."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _: None)
+        self.answers = asyncio.Event()
+        self.sets: list[list[int]] = []
+
+    async def run(self, taken: Sequence[Any]) -> Any:  # noqa: ANN401 - as above
+        self.sets.append([finished.claimed.id for finished in taken])
+        if len(self.sets) == 1:
+            await self.answers.wait()
+        return await super().run(taken)
+
+
+NOT_PLAIN: dict[str, dict[str, Any]] = {
+    "of a manifest": {"manifest_id": 1},
+    "with a key": {"unique_key": "key"},
+    "failed": {"state": TrainState.FAILED},
+    "cancelled": {"state": TrainState.CANCELLED},
+}
+
+
+@pytest.mark.parametrize("kind", [*NOT_PLAIN, "under a cap"])
+async def test_plain_ends_alone_are_written_while_the_database_is_busy_with_others(kind: str) -> None:
+    record = HeldRecord()
+    under_test = finisher(record, batch=4)
+    loops = [asyncio.create_task(under_test.run()), asyncio.create_task(under_test.run_beside())]
+    under_test.add(end(1))
+    await eventually(is_so(lambda: record.sets == [[1]]), "the first end is being written")
+    other = end(2, **NOT_PLAIN.get(kind, {}))
+    other.claimed.is_capped = kind == "under a cap"
+    under_test.add(other)
+    for number in range(3, 8):
+        under_test.add(end(number))
+    await eventually(is_so(lambda: len(record.kept) == 4), "a batch of plain ends is written")
+    assert record.sets == [[1], [3, 4, 5, 6]]
+    assert set(under_test.ids) == {1, 2, 7}
+
+    record.answers.set()
+    await written(under_test)
+    for loop in loops:
+        loop.cancel()
+    assert sorted(number for taken in record.sets for number in taken) == [1, 2, 3, 4, 5, 6, 7]
+
+
+async def test_the_main_lane_writes_what_the_side_lane_was_writing_when_it_broke() -> None:
+    record = HeldRecord()
+    under_test = finisher(record, batch=2)
+    main = asyncio.create_task(under_test.run())
+    under_test.add(end(1))
+    await eventually(is_so(lambda: record.sets == [[1]]), "the first end is being written")
+    record.refuses = lambda _: KeyboardInterrupt()
+    under_test.add(end(2))
+    under_test.add(end(3))
+    with pytest.raises(KeyboardInterrupt):
+        await under_test.run_beside()
+    assert set(under_test.ids) == {1, 2, 3}
+
+    record.refuses = lambda _: None
+    beside = asyncio.create_task(under_test.run_beside())
+    record.answers.set()
+    await written(under_test)
+    main.cancel()
+    beside.cancel()
+    assert set(record.kept) == {1, 2, 3}
