@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -90,10 +91,11 @@ async def test_bad_inputs_enqueue_nothing_at_all(migrated_url: str) -> None:
 
 async def test_many_jobs_are_queued_in_their_order_or_none_of_them(migrated_url: str) -> None:
     numbers = [*range(4_001)]
+    with_a_word: list[Any] = [*numbers[:-1], "last"]
     async with make_shop(migrated_url) as app:
         jobs = await app.enqueue_many(double, numbers)
         with pytest.raises(PayloadError, match="input at index 4000"):
-            await app.enqueue_many(double, [*numbers[:-1], "last"])  # type: ignore[list-item]
+            await app.enqueue_many(double, with_a_word)
         page = await app.queue.list(limit=10_000)
 
     assert [job.id for job in jobs] == sorted(job.id for job in jobs)
