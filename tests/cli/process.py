@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+PATIENCE = 40
 
 
 def run_gandy(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -23,3 +27,19 @@ def run_gandy(folder: Path, *arguments: str, **variables: str) -> subprocess.Com
         check=False,
         timeout=55,
     )
+
+
+def read_until(channel: int, word: bytes) -> bytes:
+    """Read until a word has come, or the other side is gone."""
+    read, until = b"", time.monotonic() + PATIENCE
+    while word not in read:
+        ready, _, _ = select.select([channel], [], [], until - time.monotonic())
+        assert ready, f"{word!r} did not come: {read!r}"
+        try:
+            part = os.read(channel, 4096)
+        except OSError:  # how a terminal says that nobody writes any more
+            break
+        if not part:
+            break
+        read += part
+    return read

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import re
 import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from tests.cli.process import run_gandy
+from tests.cli.process import PATIENCE, read_until, run_gandy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,3 +69,23 @@ def test_the_demo_ends_when_it_is_interrupted(tmp_path: Path) -> None:
     assert process.returncode == 0, rest
     assert json.loads(out)["trains"]
     assert "Traceback" not in rest
+
+
+def test_at_a_terminal_the_demo_keeps_the_dashboard_in_sight(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'demo.db'}"
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "gandy", "--database", url, "demo", "--json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=theirs, env={**os.environ, "COLUMNS": "400"}
+    ) as process:
+        os.close(theirs)
+        shown = read_until(ours, b"runs/s").decode()
+        opened = run_gandy(tmp_path, "--database", url, "--owner", "demo", "open", "--print")
+        process.send_signal(signal.SIGINT)
+        process.wait(PATIENCE)
+    os.close(ours)
+
+    address = re.search(r"dashboard: (http://127\.0\.0\.1:\d+/)", shown)
+    assert address is not None, shown
+    assert f"opens logged in: gandy --database {url} --owner demo open" in shown
+    assert opened.stdout.startswith(f"{address[1]}login?code="), opened.stderr

@@ -6,11 +6,9 @@ import io
 import os
 import pty
 import re
-import select
 import signal
 import subprocess
 import sys
-import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -19,6 +17,7 @@ import pytest
 from gandy.cli.status_line import StatusLine, describe, details
 from gandy.desk.explain import Concern, Count
 from gandy.desk.home import Glance, LiveRun, Overview
+from tests.cli.process import PATIENCE, read_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +27,6 @@ from gandy import Gandy
 
 app = Gandy("billing", "sqlite:///billing.db")
 """
-PATIENCE = 40
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
@@ -50,28 +48,12 @@ def up(folder: Path, stderr: int) -> subprocess.Popen[bytes]:
     )
 
 
-def read_until(channel: int, word: bytes) -> bytes:
-    """Read until a word has come, or the other side is gone."""
-    read, until = b"", time.monotonic() + PATIENCE
-    while word not in read:
-        ready, _, _ = select.select([channel], [], [], until - time.monotonic())
-        assert ready, f"{word!r} did not come: {read!r}"
-        try:
-            part = os.read(channel, 4096)
-        except OSError:  # how a terminal says that nobody writes any more
-            break
-        if not part:
-            break
-        read += part
-    return read
-
-
 def test_at_a_terminal_the_last_line_tells_how_it_fares_and_is_gone_in_the_end(project: Path) -> None:
     ours, theirs = pty.openpty()
     process = up(project, theirs)
     os.close(theirs)
     try:
-        shown = read_until(ours, b"dead letters") + read_until(ours, b"(gandy open)")
+        shown = read_until(ours, b"dead letters") + read_until(ours, b"gandy open")
         process.send_signal(signal.SIGINT)
         rest = read_until(ours, b"is down")
         process.wait(PATIENCE)
@@ -81,7 +63,8 @@ def test_at_a_terminal_the_last_line_tells_how_it_fares_and_is_gone_in_the_end(p
         os.close(ours)
 
     assert b"0.0 runs/s | 0 in progress | 0 ready | 0 waiting | 0 dead letters" in shown
-    assert re.search(rb"dashboard: http://127\.0\.0\.1:\d+/ \(gandy open\)", shown)
+    assert re.search(rb"dashboard: http://127\.0\.0\.1:\d+/\s", shown)
+    assert b"opens logged in: gandy open" in shown
     assert shown.count(b"billing is up") == 1
     assert b"runs/s" not in rest.rpartition(b"billing is down")[0].rpartition(b"\x1b[K")[2]
     assert process.returncode == 0
@@ -126,6 +109,18 @@ def test_a_status_of_several_lines_is_cleared_from_the_last_one_up() -> None:
     clear, above = "\r\x1b[K", "\x1b[A\x1b[K"
     status = "in progress: send 3\n3 ready"
     assert terminal.read() == f"{clear}{status}{clear}{above}a log line\n{status}{clear}{above}"
+
+
+def test_a_line_that_is_wider_than_the_terminal_goes_on_below(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "21")
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="")
+    line = StatusLine(terminal)
+
+    line.show("opens by: gandy --owner demo open")
+    line.show("")
+
+    terminal.seek(0)
+    assert terminal.read() == "\r\x1b[Kopens by: gandy\n--owner demo open\r\x1b[K\x1b[A\x1b[K"
 
 
 def test_what_runs_and_what_needs_a_person_is_told_with_bounds() -> None:

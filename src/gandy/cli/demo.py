@@ -17,6 +17,7 @@ from gandy.settings.urls import mask_url
 
 if TYPE_CHECKING:
     from gandy.cli.demonstration.play import Ended
+    from gandy.cli.status_line import StatusLine
 
 _GRACE = timedelta(seconds=5)
 _LONGEST = timedelta(days=365).total_seconds()
@@ -37,24 +38,28 @@ def demo(call: Call, *, seconds: float | None, port: int, as_json: bool) -> None
 
     Trains of several junctions run; one fails and is retried, one is cancelled. The demo stops after
     --seconds or on Ctrl-C and prints a summary. The database is kept, so that other commands can show it.
+    On a terminal the last lines show what runs, what needs a person, and the address of the dashboard.
     """
+    from gandy.cli.status_line import line_below  # noqa: PLC0415 `gandy demo --help` needs none of it
+
     url = call.database or f"sqlite:///{Path(tempfile.mkdtemp(prefix='gandy-demo-')) / 'demo.db'}"
     say(f"Database: {mask_url(url)}; {'it stops after --seconds' if seconds else 'press Ctrl-C to stop'}.")
-    ended = asyncio.run(_play(url, seconds, port))
+    with line_below() as line:
+        ended = asyncio.run(_play(url, seconds, port, line=line))
     if as_json:
         emit_json({"database": mask_url(ended.database), "trains": ended.tallies})
     else:
         _summarise(ended)
 
 
-async def _play(url: str, seconds: float | None, port: int) -> Ended:
+async def _play(url: str, seconds: float | None, port: int, *, line: StatusLine | None) -> Ended:
     from gandy.app.process import stop_on_signals  # noqa: PLC0415
     from gandy.cli.demonstration.play import play  # noqa: PLC0415 `gandy demo --help` needs none of it
 
     stop = stop_on_signals(grace=_GRACE)
     if seconds is not None:
         asyncio.get_running_loop().call_later(seconds, stop.set)
-    return await play(url, stop, port=port)
+    return await play(url, stop, port=port, line=line)
 
 
 def _summarise(ended: Ended) -> None:

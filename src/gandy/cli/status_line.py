@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import asynccontextmanager, contextmanager, suppress
+from textwrap import wrap
 from typing import TYPE_CHECKING, Final, cast
 
 from gandy.cli.open import places_here
@@ -59,8 +60,8 @@ class StatusLine:
         """Replace the status; an empty text removes it."""
         with self._lock:
             is_line_ended = self._drawn > 0
-            columns = shutil.get_terminal_size().columns - 1
-            self._lines = [line[:columns] for line in status.split("\n")]
+            columns = max(shutil.get_terminal_size().columns - 1, 1)
+            self._lines = [part for line in status.split("\n") for part in wrap(line, columns) or [""]]
             if is_line_ended:
                 self._terminal.write(f"{self._clear()}{self._draw()}")
                 self._terminal.flush()
@@ -92,12 +93,17 @@ def line_below() -> Iterator[StatusLine | None]:
 
 
 @asynccontextmanager
-async def status_shown(app: Gandy, line: StatusLine | None) -> AsyncIterator[None]:
-    """Update the status line of an open application until the context ends."""
+async def status_shown(
+    app: Gandy, line: StatusLine | None, *, opened_by: str = "gandy open"
+) -> AsyncIterator[None]:
+    """Update the status line of an open application until the context ends.
+
+    `opened_by` is the command that opens its dashboard, logged in.
+    """
     if line is None:
         yield
         return
-    drawing = asyncio.create_task(_draw(app, line))
+    drawing = asyncio.create_task(_draw(app, line, opened_by))
     try:
         yield
     finally:
@@ -107,7 +113,7 @@ async def status_shown(app: Gandy, line: StatusLine | None) -> AsyncIterator[Non
         line.show("")
 
 
-async def _draw(app: Gandy, line: StatusLine) -> None:
+async def _draw(app: Gandy, line: StatusLine, opened_by: str) -> None:
     ended = 0
 
     def count(_event: RunFinished) -> None:
@@ -126,19 +132,18 @@ async def _draw(app: Gandy, line: StatusLine) -> None:
         now, done = time.monotonic(), ended
         try:
             rate = describe(await home.glance(), (done - seen) / (now - looked_at))
-            parts = [*details(await home.overview()), await _address(app), rate]
-            line.show("\n".join(part for part in parts if part))
+            parts = [*details(await home.overview()), *await _address(app, opened_by), rate]
+            line.show("\n".join(parts))
         except GandyError as error:
             line.show(one_line(f"no status: {error}"))
         looked_at, seen = now, done
 
 
-async def _address(app: Gandy) -> str:
-    """Return a line with the address of the dashboard that this process serves, if any."""
+async def _address(app: Gandy, opened_by: str) -> list[str]:
+    """Return the address of the dashboard that this process serves, if any, and how to open it."""
     places = await asyncio.to_thread(places_here, app.settings.database.url, app.name)
-    return next(
-        (f"dashboard: {place.address}/ (gandy open)" for place in places if place.pid == os.getpid()), ""
-    )
+    address = next((place.address for place in places if place.pid == os.getpid()), None)
+    return [] if address is None else [f"dashboard: {address}/", f"opens logged in: {opened_by}"]
 
 
 def details(found: Overview) -> Iterator[str]:

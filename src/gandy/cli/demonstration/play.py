@@ -22,15 +22,18 @@ from gandy.cli.demonstration.trains import (
     shrink_picture,
 )
 from gandy.cli.output import say
+from gandy.cli.status_line import status_shown
 from gandy.desk.audit import local_operator
 from gandy.desk.cancelling import CancelDesk
 from gandy.desk.runs import RunInsights
 from gandy.errors import JobCancelledError
 from gandy.model.owners import OneOwner
+from gandy.settings.urls import mask_url
 from gandy.store.manifests import read_now
 
 if TYPE_CHECKING:
     from gandy.app import Gandy
+    from gandy.cli.status_line import StatusLine
     from gandy.desk.runs import TrainTally
     from gandy.train.hooks import HookEvent
 
@@ -47,14 +50,15 @@ class Ended:
     tallies: tuple[TrainTally, ...]
 
 
-async def play(database: str, stop: asyncio.Event, *, port: int) -> Ended:
+async def play(database: str, stop: asyncio.Event, *, port: int, line: StatusLine | None) -> Ended:
     """Run the demo until the event is set, then count its runs."""
+    opened_by = f"gandy --database {mask_url(database)} --owner demo open"
     app = make_demo(database, port=port)
     _tell(app)
     _pass_on("gandy.web")
     async with app:
         since = await app.database.read(read_now())
-        async with app.running():
+        async with app.running(), status_shown(app, line, opened_by=opened_by):
             cancelled = asyncio.create_task(_cancel_a_crawl(app))
             await _keep_busy(app, stop)
             await cancelled
