@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from benchmarks.lifecycle.events import Events, batch_figures
 from benchmarks.protocol import serve
-from gandy.lifecycle import Attendance, Contract, Table, older_than, run_contracts
+from gandy.lifecycle import Contract, SweepOptions, Table, older_than, run_contracts
 from gandy.sweep import Budget, Pace
 
 TABLE = Table("event", [older_than("at", keep_for="1h")])
@@ -23,8 +23,8 @@ class Sweep(Events):
         commits: list[float] = []
         pace = Pace(start=batch, largest=batch, target=NEVER_SLOW)
         contract = Contract("bench", [TABLE], batch=pace, budget=Budget())
-        by = Attendance(confirm=lambda _held: True, pruned=lambda *_: commits.append(time.monotonic()))
-        [report] = run_contracts([contract], self.url, attendance=by)
+        by = SweepOptions(confirm=lambda _held: True, pruned=lambda *_: commits.append(time.monotonic()))
+        [report] = run_contracts([contract], self.url, options=by)
         if not report.is_clean:
             raise AssertionError(report.failures)
         figures = batch_figures([later - sooner for sooner, later in itertools.pairwise(commits)])

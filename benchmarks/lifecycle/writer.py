@@ -17,7 +17,7 @@ from benchmarks.lifecycle.events import SQL, Events
 from benchmarks.lifecycle.limited_loop import delete_in_batches
 from benchmarks.protocol import serve
 from benchmarks.server import default_binaries
-from gandy.lifecycle import Attendance, Contract, Table, older_than, run_contracts
+from gandy.lifecycle import Contract, SweepOptions, Table, older_than, run_contracts
 from gandy.sweep import Budget
 
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ class Writer(Events):
     def _sweep(self) -> None:
         """Sweep as an application does, with every default but the budget, until nothing is left."""
         contract = Contract("bench", [Table("event", [older_than("at", keep_for="1h")])], budget=Budget())
-        by = Attendance(confirm=lambda _held: True)
-        [report] = run_contracts([contract], self.url, attendance=by)
+        by = SweepOptions(confirm=lambda _held: True)
+        [report] = run_contracts([contract], self.url, options=by)
         if not report.is_clean:
             raise AssertionError(report.failures)
 

@@ -33,7 +33,7 @@ PUBLIC: dict[str, list[str]] = {
         "every",
     ],
     "gandy.lifecycle": [
-        "Attendance",
+        "SweepOptions",
         "Contract",
         "Table",
         "Throttle",

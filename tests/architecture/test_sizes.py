@@ -22,6 +22,16 @@ SHORTEST_MODULE = 40
 #: Modules that are shorter, and why.
 SHORT: dict[str, str] = {}
 WIDEST_LINE_OF_A_TEMPLATE = 120
+#: Two modules of a package that fit in this many lines, one of which only the other imports, are one module.
+ROOM_FOR_ONE_MORE = 300
+#: Modules that put the nouns of a layer together: each noun has a module of its own.
+COMPOSERS = {"web/application.py", "app/verbs/face.py"}
+#: Modules that stay apart from their only importer, and why.
+APART = {
+    "cli/demonstration/trains.py": "the trains of the demo read like an application's own",
+    "upkeep/page.py": "importing __main__ would print the page",
+    "store/drivers/postgres_direct.py": "imports psycopg, which a process on SQLite does not load",
+}
 
 
 def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -93,3 +103,37 @@ def test_a_module_below_forty_lines_has_a_reason() -> None:
 
 def is_special(file: SourceFile) -> bool:
     return file.path.stem in {"__init__", "__main__"}
+
+
+def test_a_module_that_fits_in_its_only_importer_is_part_of_it() -> None:
+    lines = {name_of(file): len(file.text.splitlines()) for file in package_files()}
+    importers: dict[str, set[str]] = {}
+    for file in package_files():
+        for name in imported(file) & lines.keys():
+            importers.setdefault(name, set()).add(name_of(file))
+
+    apart = {
+        name
+        for name, (importer, *others) in importers.items()
+        if not others
+        and not importer.endswith("__init__.py")
+        and importer not in COMPOSERS
+        and importer.rpartition("/")[0] == name.rpartition("/")[0]
+        and lines[name] + lines[importer] <= ROOM_FOR_ONE_MORE
+    }
+
+    assert apart == set(APART)
+
+
+def name_of(file: SourceFile) -> str:
+    return file.path.relative_to(PACKAGE).as_posix()
+
+
+def imported(file: SourceFile) -> set[str]:
+    """The modules of the package that a module imports, for its types too."""
+    found = set()
+    for node in file.walk():
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gandy"):
+            path = "/".join(str(node.module).split(".")[1:])
+            found |= {f"{path}.py", *(f"{path}/{alias.name}.py" for alias in node.names)}
+    return found - {name_of(file)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gandy.clock import ManualClock
 from gandy.desk.lifecycle import of_contracts
-from gandy.lifecycle import Attendance, Contract, Table, expires, older_than, run_contracts
+from gandy.lifecycle import Contract, SweepOptions, Table, expires, older_than, run_contracts
 from tests.lifecycle.ground import NOW, Ground, ago
 
 
@@ -28,7 +28,7 @@ def test_a_contract_that_fits_is_not_mentioned(database_url: str) -> None:
 def test_a_rule_that_waits_for_a_person_is_a_problem_until_they_agree(database_url: str) -> None:
     ground = make_events(database_url, old=10_001)
     shop, clock = contract(database_url), ManualClock(NOW)
-    [held] = run_contracts([shop], attendance=Attendance(clock=clock))
+    [held] = run_contracts([shop], options=SweepOptions(clock=clock))
     assert held.held
 
     (found,) = of_contracts([shop])
@@ -36,7 +36,7 @@ def test_a_rule_that_waits_for_a_person_is_a_problem_until_they_agree(database_u
     assert "10,001 rows" in found.what
     assert "gandy lifecycle sweep --table events --yes" in found.to_do
 
-    run_contracts([shop], attendance=Attendance(clock=clock, confirm=lambda _: True))
+    run_contracts([shop], options=SweepOptions(clock=clock, confirm=lambda _: True))
     assert list(of_contracts([shop])) == []
     assert ground.ids("events") == []
 

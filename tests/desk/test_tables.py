@@ -10,7 +10,7 @@ import pytest
 from gandy.clock import ManualClock
 from gandy.desk.lifecycle import LifecycleDesk
 from gandy.desk.tables import survey_tables
-from gandy.lifecycle import Attendance, Contract, Table, audit, expires, older_than, run_contracts
+from gandy.lifecycle import Contract, SweepOptions, Table, audit, expires, older_than, run_contracts
 from gandy.lifecycle.advisor.indexes import LARGE
 from gandy.model.owners import Operator
 from gandy.settings import Settings
@@ -62,12 +62,12 @@ async def test_a_rule_says_what_arrives_against_what_it_removes(world: World, sq
     contract = Contract("app", [Table("event", rules)], database=sqlite_url, budget=Budget(rows=30))
     desk = LifecycleDesk([contract], world.database, ADA, owner=OWNER)
 
-    run_contracts([contract], attendance=Attendance(clock=ManualClock(NOW)))
+    run_contracts([contract], options=SweepOptions(clock=ManualClock(NOW)))
     (first,) = await desk.progress()
     assert (first.backlog, first.lag, first.arriving_per_hour) == (170, timedelta(hours=1), None)
 
     ground.fill("event", [(n, ago(hours=5)) for n in range(1000, 1500)])
-    run_contracts([contract], attendance=Attendance(clock=ManualClock(NOW + timedelta(minutes=6))))
+    run_contracts([contract], options=SweepOptions(clock=ManualClock(NOW + timedelta(minutes=6))))
     audit([contract], sqlite_url)
     (second,) = await desk.progress()
 

@@ -27,7 +27,7 @@ GUARDED = [
     route
     for route in routes()
     if isinstance(route, GuardedRoute)
-    and route.access not in {Access.DOOR, Access.PROBE}
+    and route.access not in {Access.LOGIN, Access.PROBE}
     and route.path not in WITHOUT_OWNER
 ]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from gandy.clock import ManualClock
-from gandy.lifecycle import Attendance, Contract, Table, run_contracts
+from gandy.lifecycle import Contract, SweepOptions, Table, run_contracts
 from gandy.sweep import Pace
 
 if TYPE_CHECKING:
@@ -88,11 +88,11 @@ class Ground:
         return [row[0] for row in self.rows(f"SELECT {column} FROM {table} ORDER BY 1")]  # noqa: S608
 
     def sweep(
-        self, *tables: Table, now: datetime = NOW, by: Attendance | None = None, name: str = "app"
+        self, *tables: Table, now: datetime = NOW, by: SweepOptions | None = None, name: str = "app"
     ) -> ContractReport:
         """One unattended tick of a contract of these tables."""
-        by = replace(by or Attendance(), clock=ManualClock(now))
-        [report] = run_contracts([Contract(name, tables)], self.url, attendance=by)
+        by = replace(by or SweepOptions(), clock=ManualClock(now))
+        [report] = run_contracts([Contract(name, tables)], self.url, options=by)
         return report
 
 

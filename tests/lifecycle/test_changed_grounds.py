@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.clock import ManualClock
-from gandy.lifecycle import Attendance, Contract, Table, cap, expires, keep, older_than, run_contracts
+from gandy.lifecycle import Contract, SweepOptions, Table, cap, expires, keep, older_than, run_contracts
 from gandy.lifecycle.database.dialect import LockPatience
 from tests.lifecycle.ground import NOW, ago, steps_of
 from tests.support.waiting import wait_until
@@ -107,7 +107,7 @@ def sweep(
 ) -> ContractReport:
     """Sweep in batches; the change is made right after the first one was committed."""
     once = iter([at_batch])
-    by = Attendance(
+    by = SweepOptions(
         clock=ManualClock(NOW),
         patience=patience,
         confirm=lambda _held: True,
@@ -115,7 +115,7 @@ def sweep(
         pruned=lambda *_: next(once, lambda: None)(),
     )
     contract = Contract("app", [Table("parent", [RULES[rule]])], batch=steps_of(BATCH))
-    [report] = run_contracts([contract], ground.url, attendance=by)
+    [report] = run_contracts([contract], ground.url, options=by)
     return report
 
 
@@ -137,7 +137,7 @@ def test_a_hold_of_another_contract_holds_from_the_next_batch_on(parents: Ground
     other = Contract("legal", [Table("parent", [keep(column="held", equals=True)])])
 
     def hold() -> None:
-        run_contracts([other], parents.url, attendance=Attendance(clock=ManualClock(NOW)))
+        run_contracts([other], parents.url, options=SweepOptions(clock=ManualClock(NOW)))
 
     report = sweep(parents, rule, at_batch=hold)
 
@@ -183,9 +183,9 @@ def test_a_sweep_whose_grounds_never_rest_says_so(parents: Ground) -> None:
     def change(*_: object) -> None:
         parents.run(f"ALTER TABLE parent ADD COLUMN more_{next(names)} bigint")
 
-    by = Attendance(clock=ManualClock(NOW), confirm=lambda _held: True, pruned=change)
+    by = SweepOptions(clock=ManualClock(NOW), confirm=lambda _held: True, pruned=change)
     contract = Contract("app", [Table("parent", [older_than("at", keep_for="7d")])], batch=steps_of(2))
-    [report] = run_contracts([contract], parents.url, attendance=by)
+    [report] = run_contracts([contract], parents.url, options=by)
 
     assert [failure.error for failure in report.failures] == [
         "tables or holds changed 10 times while the sweep ran; the next run continues from here"
@@ -213,14 +213,14 @@ def make_children(ground: Ground) -> None:
 
 def sweep_children(ground: Ground, at_batch: Callable[[], None] = lambda: None) -> ContractReport:
     once = iter([at_batch])
-    by = Attendance(
+    by = SweepOptions(
         clock=ManualClock(NOW),
         patience=PATIENT,
         confirm=lambda _held: True,
         pruned=lambda *_: next(once, lambda: None)(),
     )
     contract = Contract("app", [WITH_CHILDREN], batch=steps_of(2 * BATCH))
-    [report] = run_contracts([contract], ground.url, attendance=by)
+    [report] = run_contracts([contract], ground.url, options=by)
     return report
 
 

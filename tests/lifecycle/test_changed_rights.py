@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from gandy.clock import ManualClock
-from gandy.lifecycle import Attendance, Contract, Table, drop_partition, keep, older_than, run_contracts
+from gandy.lifecycle import Contract, SweepOptions, Table, drop_partition, keep, older_than, run_contracts
 from gandy.lifecycle.driver.shift import Shift
 from tests.lifecycle.ground import NOW, ago, steps_of
 from tests.lifecycle.paths import on_path
@@ -29,12 +29,12 @@ PARTITIONED = Table("event", [drop_partition("at", keep_for="90d")])
 def sweep(ground: Ground, *tables: Table, at_batch: Callable[[], None]) -> ContractReport:
     """Sweep in batches; the change is made right after the first one was committed."""
     once = iter([at_batch])
-    by = Attendance(
+    by = SweepOptions(
         clock=ManualClock(NOW),
         confirm=lambda _held: True,
         pruned=lambda *_: next(once, lambda: None)(),
     )
-    [report] = run_contracts([Contract("app", tables, batch=steps_of(BATCH))], ground.url, attendance=by)
+    [report] = run_contracts([Contract("app", tables, batch=steps_of(BATCH))], ground.url, options=by)
     return report
 
 
@@ -131,8 +131,8 @@ def test_other_tables_may_come_and_go_as_they_like(ground: Ground) -> None:
     def churn(*_: object) -> None:
         ground.run("CREATE TABLE scratch (id {key}, note text)", "DROP TABLE scratch")
 
-    by = Attendance(clock=ManualClock(NOW), confirm=lambda _held: True, pruned=churn)
-    [report] = run_contracts([Contract("app", [table], batch=steps_of(2))], ground.url, attendance=by)
+    by = SweepOptions(clock=ManualClock(NOW), confirm=lambda _held: True, pruned=churn)
+    [report] = run_contracts([Contract("app", [table], batch=steps_of(2))], ground.url, options=by)
 
     assert (ground.ids("event"), report.failures) == ([], [])
 

@@ -13,8 +13,8 @@ from sqlalchemy import text
 from gandy.cli.main import main
 from gandy.clock import ManualClock
 from gandy.lifecycle import (
-    Attendance,
     Contract,
+    SweepOptions,
     Table,
     cap,
     drop_partition,
@@ -56,12 +56,12 @@ def make_events(ground: Ground, rows: int = MANY) -> None:
     ground.fill("event", [(n, "a", int(n % 100 > 0), ago(minutes=n), ago(minutes=n)) for n in range(rows)])
 
 
-def agreeing(asked: list[Held]) -> Attendance:
+def agreeing(asked: list[Held]) -> SweepOptions:
     def confirm(held: Held) -> bool:
         asked.append(held)
         return True
 
-    return Attendance(confirm=confirm)
+    return SweepOptions(confirm=confirm)
 
 
 def waiting(report: ContractReport) -> list[tuple[str, int]]:
@@ -359,6 +359,6 @@ def test_one_rule_that_is_held_back_does_not_stop_another(ground: Ground) -> Non
     ground.fill("small", [(1, ago(days=1))])
     contract = Contract("app", [Table("event", [expires("at")]), Table("small", [expires("at")])])
 
-    [report] = run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+    [report] = run_contracts([contract], ground.url, options=SweepOptions(clock=ManualClock(NOW)))
 
     assert (len(report.held), report.counts) == (1, {"small": 1})

@@ -8,8 +8,8 @@ import pytest
 
 from gandy.clock import ManualClock
 from gandy.lifecycle import (
-    Attendance,
     Contract,
+    SweepOptions,
     Table,
     cap,
     expires,
@@ -148,7 +148,7 @@ def test_children_of_two_contracts_ask_together(ground: Ground) -> None:
     contracts = [Contract("one", [left]), Contract("two", [right])]
 
     planned = plan(contracts, ground.url, clock=ManualClock(NOW))
-    reports = run_contracts(contracts, ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+    reports = run_contracts(contracts, ground.url, options=SweepOptions(clock=ManualClock(NOW)))
 
     assert [rule.needs_confirmation for rule in planned] == [True, True]
     assert [len(report.held) for report in reports] == [1, 1]

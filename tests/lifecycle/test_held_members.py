@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.clock import ManualClock
-from gandy.lifecycle import Attendance, Contract, Table, drop_partition, keep, older_than, run_contracts
+from gandy.lifecycle import Contract, SweepOptions, Table, drop_partition, keep, older_than, run_contracts
 from tests.lifecycle.ground import NOW, ago
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def test_a_held_row_stays_whichever_of_the_two_is_swept(
     )
 
     for contract in contracts:  # each by a process of its own
-        run_contracts([contract], postgres.url, attendance=Attendance(clock=ManualClock(NOW)))
+        run_contracts([contract], postgres.url, options=SweepOptions(clock=ManualClock(NOW)))
 
     assert postgres.ids("root") == [1]
 

@@ -12,8 +12,8 @@ import pytest
 from gandy.cli.main import main
 from gandy.clock import ManualClock
 from gandy.lifecycle import (
-    Attendance,
     Contract,
+    SweepOptions,
     Table,
     cap,
     check,
@@ -85,7 +85,7 @@ def test_a_keep_of_another_contract_counts(ground: Ground) -> None:
     clock = ManualClock(NOW)
 
     planned, *_others = plan(contracts, ground.url, clock=clock)
-    run_contracts(contracts, ground.url, attendance=Attendance(clock=clock))
+    run_contracts(contracts, ground.url, options=SweepOptions(clock=clock))
 
     assert planned.rows == 2
     assert (ground.ids("parent"), ground.ids("grandchild")) == ([2, 9], [200])
@@ -94,9 +94,9 @@ def test_a_keep_of_another_contract_counts(ground: Ground) -> None:
 def test_a_contract_kept_on_its_own_still_heeds_the_holds_of_the_others(ground: Ground) -> None:
     make(ground)
     ground.fill("grandchild", [(100, 10, False), (200, 20, True), (300, 30, None)])
-    by = Attendance(clock=ManualClock(NOW), beside=[Contract("legal", [HELD])])
+    by = SweepOptions(clock=ManualClock(NOW), beside=[Contract("legal", [HELD])])
 
-    run_contracts([Contract("sweeps", [parent()])], ground.url, attendance=by)
+    run_contracts([Contract("sweeps", [parent()])], ground.url, options=by)
 
     assert (ground.ids("parent"), ground.ids("grandchild")) == ([2, 9], [200])
 
@@ -109,7 +109,7 @@ def test_a_keep_of_another_contract_holds_rows_of_the_same_table(ground: Ground)
         Contract("legal", [Table("note", [keep("held", equals=True)])]),
     ]
 
-    run_contracts(contracts, ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+    run_contracts(contracts, ground.url, options=SweepOptions(clock=ManualClock(NOW)))
 
     assert ground.ids("note") == [2]
 
@@ -276,20 +276,20 @@ def test_a_held_row_keeps_its_partition(postgres: Ground) -> None:
     make_partitions(postgres)
     postgres.run("UPDATE event SET held = 'court' WHERE id = 1")
 
-    by = Attendance(clock=ManualClock(NOW))
-    run_contracts([Contract("app", [DROPS]), HOLDS], postgres.url, attendance=by)
+    by = SweepOptions(clock=ManualClock(NOW))
+    run_contracts([Contract("app", [DROPS]), HOLDS], postgres.url, options=by)
 
     assert postgres.ids("event") == [1]
 
 
 def test_a_hold_set_while_the_drop_waits_keeps_the_partition(postgres: Ground) -> None:
     make_partitions(postgres)
-    by = Attendance(clock=ManualClock(NOW), patience=PATIENT)
+    by = SweepOptions(clock=ManualClock(NOW), patience=PATIENT)
     contracts = [Contract("app", [DROPS]), HOLDS]
     with closing(postgres.connect()) as writer, ThreadPoolExecutor() as pool:
         writer.execute("BEGIN")
         writer.execute("UPDATE event SET held = 'court' WHERE id = 1")
-        sweeping = pool.submit(run_contracts, contracts, postgres.url, attendance=by)
+        sweeping = pool.submit(run_contracts, contracts, postgres.url, options=by)
         wait_until(lambda: postgres.rows(WAITING) == [(1,)], "the drop waits for the writer")
         writer.execute("COMMIT")
         [report, _] = sweeping.result()

@@ -8,8 +8,8 @@ import pytest
 
 from gandy.clock import ManualClock
 from gandy.lifecycle import (
-    Attendance,
     Contract,
+    SweepOptions,
     Table,
     cap,
     expires,
@@ -69,12 +69,12 @@ def test_fourteen_large_tables_with_nothing_expired_cost_a_handful_of_pages_per_
 ) -> None:
     fill(postgres)
     contract = Contract("app", TABLES)
-    by = Attendance(clock=ManualClock(NOW))
+    by = SweepOptions(clock=ManualClock(NOW))
     assert len(contract.tables) == 14
-    run_contracts([contract], postgres.url, attendance=by)  # the first run also asks how large tables are
+    run_contracts([contract], postgres.url, options=by)  # the first run also asks how large tables are
     before = pages(postgres)
 
-    [report] = run_contracts([contract], postgres.url, attendance=by)
+    [report] = run_contracts([contract], postgres.url, options=by)
 
     assert (report.failures, report.deleted, len(report.rules)) == ([], 0, 18)
     after = pages(postgres)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.clock import ManualClock
-from gandy.lifecycle import Attendance, Contract, Table, check, expires, older_than, plan, run_contracts
+from gandy.lifecycle import Contract, SweepOptions, Table, check, expires, older_than, plan, run_contracts
 from tests.lifecycle.ground import NOW, ago, steps_of
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def test_a_heavy_parent_loses_no_reference(
     table = Table("parent", [RULES["older_than"]], children={"child.parent_id": "set_null"})
     contract = Contract("app", [table], batch=steps_of(3))
 
-    run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+    run_contracts([contract], ground.url, options=SweepOptions(clock=ManualClock(NOW)))
 
     assert ground.ids("parent") == [2]
     assert sum(parent == 2 for _, parent in references(ground)) == count + 2

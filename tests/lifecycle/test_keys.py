@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gandy.clock import ManualClock
-from gandy.lifecycle import Attendance, Contract, Table, older_than, run_contracts
+from gandy.lifecycle import Contract, SweepOptions, Table, older_than, run_contracts
 from gandy.lifecycle.database.numbers import decode_values, encode_values
 from gandy.sweep import Budget
 from tests.lifecycle.ground import NOW, ago
@@ -61,7 +61,7 @@ def test_a_sweep_resumes_by_keys_of_any_type(postgres: Ground, declared: str, ex
 
     deleted = []
     for _ in range(4):
-        [report] = run_contracts([contract], postgres.url, attendance=Attendance(clock=ManualClock(NOW)))
+        [report] = run_contracts([contract], postgres.url, options=SweepOptions(clock=ManualClock(NOW)))
         assert report.is_clean, report.failures
         deleted.append(report.deleted)
 

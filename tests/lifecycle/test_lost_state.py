@@ -10,8 +10,8 @@ import pytest
 from gandy.clock import ManualClock
 from gandy.errors import StateObstructedError
 from gandy.lifecycle import (
-    Attendance,
     Contract,
+    SweepOptions,
     Table,
     audit,
     check,
@@ -36,12 +36,12 @@ RULE = older_than("at", keep_for="7d")
 NOTES = Table("note", [RULE])
 SWEEPS = Contract("sweeps", [NOTES])
 LEGAL = Contract("legal", [Table("note", [keep("held", equals=True), inline("the application")])])
-BY = Attendance(clock=ManualClock(NOW))
+BY = SweepOptions(clock=ManualClock(NOW))
 LOST = "gandy_lifecycle_hold is missing"
 DOORS: list[Callable[[Ground], object]] = [
-    lambda ground: sweep([SWEEPS], ground.url, attendance=BY),
+    lambda ground: sweep([SWEEPS], ground.url, options=BY),
     lambda ground: plan([SWEEPS], ground.url, clock=ManualClock(NOW)),
-    lambda ground: delete_old_rows(NOTES, ground.url, attendance=BY),
+    lambda ground: delete_old_rows(NOTES, ground.url, options=BY),
 ]
 # With the holds, whatever else shows that contracts were swept; and all but the holds.
 DROPPED = [
@@ -60,7 +60,7 @@ def notes(ground: Ground) -> Ground:
 
 
 def kept(ground: Ground, contract: Contract) -> ContractReport:
-    [report] = run_contracts([contract], ground.url, attendance=BY)
+    [report] = run_contracts([contract], ground.url, options=BY)
     return report
 
 

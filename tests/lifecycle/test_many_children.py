@@ -15,8 +15,8 @@ from sqlalchemy import Connection, Engine, event
 
 from gandy.clock import ManualClock
 from gandy.lifecycle import (
-    Attendance,
     Contract,
+    SweepOptions,
     Table,
     Throttle,
     cap,
@@ -83,8 +83,8 @@ def contract_of(
 
 
 def sweep(ground: Ground, contract: Contract, *, later: timedelta = timedelta(0)) -> ContractReport:
-    by = Attendance(clock=ManualClock(NOW + later))
-    [report] = run_contracts([contract], ground.url, attendance=by)
+    by = SweepOptions(clock=ManualClock(NOW + later))
+    [report] = run_contracts([contract], ground.url, options=by)
     return report
 
 
@@ -221,12 +221,12 @@ def test_what_protects_the_parent_meanwhile_saves_the_rest(ground: Ground, prote
 KILLED = """
 import os, sys
 from gandy.clock import ManualClock
-from gandy.lifecycle import Attendance, run_contracts
+from gandy.lifecycle import SweepOptions, run_contracts
 from tests.lifecycle.ground import NOW
 from tests.lifecycle.test_many_children import Between, contract_of
 
 contract = contract_of(ask=Between(lambda: os._exit(9), number=3))
-run_contracts([contract], sys.argv[1], attendance=Attendance(clock=ManualClock(NOW)))
+run_contracts([contract], sys.argv[1], options=SweepOptions(clock=ManualClock(NOW)))
 """
 
 

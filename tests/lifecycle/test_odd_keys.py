@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.clock import ManualClock
-from gandy.lifecycle import Attendance, Contract, Table, check, expires, older_than, plan
+from gandy.lifecycle import Contract, SweepOptions, Table, check, expires, older_than, plan
 from gandy.lifecycle.selection.findings import Severity
 from tests.lifecycle.ground import NOW, Ground, ago, ahead, ms
 
@@ -172,7 +172,7 @@ def test_a_domain_at_any_depth_holds_the_instants_of_its_base(
     postgres.fill("p", [(1, dead), (2, live), (3, None)])
 
     assert messages(postgres, Table("p", [expires("at")])) == []
-    postgres.sweep(Table("p", [expires("at")]), by=Attendance())
+    postgres.sweep(Table("p", [expires("at")]), by=SweepOptions())
 
     assert postgres.ids("p") == [2, 3]
 

@@ -10,7 +10,7 @@ import pytest
 
 from gandy.clock import ManualClock
 from gandy.errors import RuleRefusedError
-from gandy.lifecycle import Attendance, Table, older_than
+from gandy.lifecycle import SweepOptions, Table, older_than
 from gandy.lifecycle.database.dialect import LockPatience
 from gandy.lifecycle.database.target import open_target
 from gandy.lifecycle.entry import DeletedRows, delete_old_rows
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.lifecycle.ground import Ground
 
 TABLE = Table("data", [older_than("minute", keep_for="90d")])
-BY = Attendance(clock=ManualClock(NOW))
+BY = SweepOptions(clock=ManualClock(NOW))
 
 
 def make(ground: Ground, expired: int, retained: int = 1) -> None:
@@ -32,7 +32,7 @@ def make(ground: Ground, expired: int, retained: int = 1) -> None:
 
 
 def delete(ground: Ground, limit: int = 500, table: Table = TABLE) -> DeletedRows:
-    return delete_old_rows(table, ground.url, limit=limit, attendance=BY)
+    return delete_old_rows(table, ground.url, limit=limit, options=BY)
 
 
 def test_expired_rows_go_and_retained_ones_stay(ground: Ground) -> None:
@@ -97,11 +97,11 @@ def test_a_cascade_does_not_change_the_count(ground: Ground) -> None:
 
 def test_rows_that_are_locked_are_passed_over_and_do_not_end_the_chain_early(postgres: Ground) -> None:
     make(postgres, 8)
-    impatient = Attendance(clock=ManualClock(NOW), patience=LockPatience(lock=timedelta(milliseconds=20)))
+    impatient = SweepOptions(clock=ManualClock(NOW), patience=LockPatience(lock=timedelta(milliseconds=20)))
     with closing(postgres.connect()) as holder:
         holder.execute("BEGIN")
         holder.execute("SELECT FROM data WHERE id = 8 FOR UPDATE")
-        done = delete_old_rows(TABLE, postgres.url, limit=5, attendance=impatient)
+        done = delete_old_rows(TABLE, postgres.url, limit=5, options=impatient)
 
     assert (done.deleted, done.has_more) == (5, True)
     assert postgres.ids("data") == [1, 2, 8, 1000]

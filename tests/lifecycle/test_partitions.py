@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.clock import ManualClock
-from gandy.lifecycle import Attendance, Contract, Table, check, drop_partition, expires, keep, plan
+from gandy.lifecycle import Contract, SweepOptions, Table, check, drop_partition, expires, keep, plan
 from gandy.lifecycle.database.dialect import LockPatience
 from tests.lifecycle.ground import NOW, ago
 from tests.support.waiting import wait_until
@@ -23,7 +23,7 @@ DROPS = Table("event", [drop_partition("at", keep_for="90d")])
 OTHER = Table("other", [expires("at")])
 OLD = "FROM ('2024-01-01') TO ('2024-02-01')"
 WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-PATIENT = Attendance(patience=LockPatience(lock=timedelta(seconds=20), statement=timedelta(seconds=20)))
+PATIENT = SweepOptions(patience=LockPatience(lock=timedelta(seconds=20), statement=timedelta(seconds=20)))
 OLDER = "FROM ('2023-01-01') TO ('2023-02-01')"
 
 

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from gandy.cli.main import main
 from gandy.clock import ManualClock
 from gandy.lifecycle import (
-    Attendance,
     Contract,
+    SweepOptions,
     Table,
     cap,
     drop_partition,
@@ -48,8 +48,8 @@ def planned(ground: Ground, *tables: Table) -> list[PlannedRule]:
 
 
 def swept(ground: Ground, *tables: Table) -> ContractReport:
-    by = Attendance(clock=ManualClock(NOW))
-    [report] = sweep([Contract("app", tables)], ground.url, attendance=by)
+    by = SweepOptions(clock=ManualClock(NOW))
+    [report] = sweep([Contract("app", tables)], ground.url, options=by)
     return report
 
 

@@ -14,7 +14,7 @@ from threading import Barrier
 from typing import TYPE_CHECKING
 
 from gandy.clock import ManualClock
-from gandy.lifecycle import Attendance, Contract, Table, expires, older_than, run_contracts
+from gandy.lifecycle import Contract, SweepOptions, Table, expires, older_than, run_contracts
 from gandy.lifecycle.database.dialect import LockPatience
 from gandy.lifecycle.state.lease import take_lease
 from gandy.sweep import Budget
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LEASES = Table("lease", [expires("expires_at")])
 WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-PATIENT = Attendance(patience=LockPatience(lock=timedelta(seconds=20), statement=timedelta(seconds=20)))
+PATIENT = SweepOptions(patience=LockPatience(lock=timedelta(seconds=20), statement=timedelta(seconds=20)))
 
 
 def make_leases(ground: Ground, rows: int) -> None:
@@ -84,7 +84,7 @@ def test_a_renewed_parent_keeps_its_children_too(postgres: Ground) -> None:
 
 def test_a_row_that_stays_locked_is_passed_over_and_goes_next_time(postgres: Ground) -> None:
     make_leases(postgres, 40)
-    impatient = Attendance(patience=LockPatience(lock=timedelta(milliseconds=20)))
+    impatient = SweepOptions(patience=LockPatience(lock=timedelta(milliseconds=20)))
     with closing(postgres.connect()) as owner:
         owner.execute("BEGIN")
         owner.execute("SELECT FROM lease WHERE id = 17 FOR UPDATE")
@@ -105,8 +105,8 @@ def test_two_replicas_sweep_at_once_and_every_row_is_counted_once(ground: Ground
 
     def replica(_number: int) -> tuple[int, bool]:
         together.wait()
-        by = Attendance(clock=ManualClock(NOW))
-        [report] = run_contracts([contract], ground.url, attendance=by)
+        by = SweepOptions(clock=ManualClock(NOW))
+        [report] = run_contracts([contract], ground.url, options=by)
         return report.deleted, report.is_skipped
 
     with ThreadPoolExecutor() as pool:
@@ -127,8 +127,8 @@ def test_a_sweep_that_lost_its_lease_deletes_nothing_more(ground: Ground) -> Non
         with open_state(ground.url, clock=ManualClock(NOW + timedelta(hours=1))) as session:
             assert take_lease(session, "app") is not None
 
-    by = Attendance(clock=ManualClock(NOW), pruned=somebody_takes_over)
-    [report] = run_contracts([contract], ground.url, attendance=by)
+    by = SweepOptions(clock=ManualClock(NOW), pruned=somebody_takes_over)
+    [report] = run_contracts([contract], ground.url, options=by)
 
     assert len(ground.ids("lease")) == 90
     assert report.counts == {"lease": 10}
@@ -180,7 +180,7 @@ def test_a_row_inserted_beside_the_sweep_is_not_touched(ground: Ground) -> None:
             ground.fill("lease", [(number, ahead(minutes=1))])
 
     contract = Contract("app", [LEASES], batch=steps_of(10))
-    run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW), pruned=insert))
+    run_contracts([contract], ground.url, options=SweepOptions(clock=ManualClock(NOW), pruned=insert))
 
     assert ground.ids("lease") == list(range(1000, 1005))
 
@@ -212,9 +212,9 @@ def test_a_connection_that_is_cut_fails_the_tick_and_the_next_goes_on(postgres: 
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid <> pg_backend_pid()"
     )
-    by = Attendance(clock=ManualClock(NOW), pruned=lambda *_: postgres.run(cut))
+    by = SweepOptions(clock=ManualClock(NOW), pruned=lambda *_: postgres.run(cut))
 
-    [report] = run_contracts([contract], postgres.url, attendance=by)
+    [report] = run_contracts([contract], postgres.url, options=by)
     assert (report.counts, len(report.failures)) == ({"lease": 10}, 1)
     assert len(postgres.ids("lease")) == 90
 

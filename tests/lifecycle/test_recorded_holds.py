@@ -11,8 +11,8 @@ from gandy.cli.main import main
 from gandy.clock import ManualClock
 from gandy.errors import ContractUnknownError
 from gandy.lifecycle import (
-    Attendance,
     Contract,
+    SweepOptions,
     Table,
     check,
     forget,
@@ -42,7 +42,7 @@ def legal(*rules: Any, table: str = "note") -> Contract:  # noqa: ANN401  # rule
 def kept_by(ground: Ground, *contracts: Contract) -> None:
     """Each contract by a process of its own: it is told of no other."""
     for contract in contracts:
-        [report] = run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+        [report] = run_contracts([contract], ground.url, options=SweepOptions(clock=ManualClock(NOW)))
         assert report.failures == []
 
 
@@ -87,7 +87,7 @@ def test_a_single_deletion_heeds_the_holds_of_the_application(notes: Ground) -> 
     deleted = delete_old_rows(
         Table("note", [RULE], children={"page.note_id": "delete_first"}),
         notes.url,
-        attendance=Attendance(clock=ManualClock(NOW)),
+        options=SweepOptions(clock=ManualClock(NOW)),
     )
 
     assert (deleted.deleted, notes.ids("note")) == (2, [2])
@@ -128,7 +128,7 @@ def test_a_remembered_hold_whose_column_is_gone_stops_the_rule(notes: Ground) ->
     notes.run("ALTER TABLE note DROP COLUMN held")
 
     [found] = check([SWEEPS], notes.url, clock=ManualClock(NOW))
-    [report] = run_contracts([SWEEPS], notes.url, attendance=Attendance(clock=ManualClock(NOW)))
+    [report] = run_contracts([SWEEPS], notes.url, options=SweepOptions(clock=ManualClock(NOW)))
 
     assert "no column held" in found.message
     assert "forget legal" in found.message
@@ -159,7 +159,7 @@ def test_a_held_table_that_was_renamed_stops_the_rules_that_may_mean_it(notes: G
     notes.fill("other", [(1, ago(days=9))])
     contract = Contract("sweeps", [Table("memo", [RULE]), Table("other", [RULE])])
 
-    [report] = run_contracts([contract], notes.url, attendance=Attendance(clock=ManualClock(NOW)))
+    [report] = run_contracts([contract], notes.url, options=SweepOptions(clock=ManualClock(NOW)))
 
     assert [failure.table for failure in report.failures] == ["memo"]
     assert "forget legal" in report.failures[0].error
@@ -170,12 +170,10 @@ def test_a_contract_that_keeps_rows_of_a_renamed_table_is_not_forgotten(notes: G
     notes.run("DROP TABLE page")
     kept_by(notes, legal(keep("held", equals=True)))
     notes.run("ALTER TABLE note RENAME TO memo")
-    run_contracts(
-        [legal(keep("held", equals=True))], notes.url, attendance=Attendance(clock=ManualClock(NOW))
-    )
+    run_contracts([legal(keep("held", equals=True))], notes.url, options=SweepOptions(clock=ManualClock(NOW)))
 
     contract = Contract("sweeps", [Table("memo", [RULE])])
-    run_contracts([contract], notes.url, attendance=Attendance(clock=ManualClock(NOW)))
+    run_contracts([contract], notes.url, options=SweepOptions(clock=ManualClock(NOW)))
 
     assert notes.ids("memo") == [1, 2, 3]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from gandy.lifecycle import Attendance, Table, Throttle, older_than
+from gandy.lifecycle import SweepOptions, Table, Throttle, older_than
 from gandy.lifecycle.database.target import open_target
 from tests.lifecycle.ground import Ground, ago
 from tests.support import postgres_found
@@ -85,7 +85,7 @@ def test_a_sweep_rests_until_the_standby_has_caught_up(primary: Ground, standby:
             standby.execute("SELECT pg_wal_replay_resume()")
             wait_until(lambda: lag_of(primary) < MOST, "the standby has caught up")
 
-    report = primary.sweep(EVENTS, by=Attendance(rest=rest))
+    report = primary.sweep(EVENTS, by=SweepOptions(rest=rest))
 
     assert report.counts == {"event": 20}
     assert len(rests) >= 3

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.clock import ManualClock
-from gandy.lifecycle import Attendance, Contract, Table, cap, expires, older_than, run_contracts
+from gandy.lifecycle import Contract, SweepOptions, Table, cap, expires, older_than, run_contracts
 from tests.lifecycle.ground import NOW, ago, steps_of
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def fire(ground: Ground, body: str, *, table: str = "event", when: str = "true")
 
 def in_steps(ground: Ground, table: Table, size: int) -> ContractReport:
     contract = Contract("app", [table], batch=steps_of(size))
-    [report] = run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+    [report] = run_contracts([contract], ground.url, options=SweepOptions(clock=ManualClock(NOW)))
     return report
 
 

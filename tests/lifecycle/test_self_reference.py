@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.clock import ManualClock
-from gandy.lifecycle import Attendance, Contract, Table, cap, expires, keep, older_than, plan, run_contracts
+from gandy.lifecycle import Contract, SweepOptions, Table, cap, expires, keep, older_than, plan, run_contracts
 from gandy.sweep import Budget
 from tests.lifecycle.counting import counted
 from tests.lifecycle.ground import NOW, ago, ahead, steps_of
@@ -106,10 +106,10 @@ def test_a_chain_is_followed_in_batches_of_any_size(ground: Ground, step: int) -
     make_chain(ground)
     fill_chain(ground, 40)
     waiting = older_than("at", keep_for="1d", wait_for=["node.up"])
-    by = Attendance(clock=ManualClock(NOW))
+    by = SweepOptions(clock=ManualClock(NOW))
 
     [report] = run_contracts(
-        [Contract("app", [Table("node", [waiting])], batch=steps_of(step))], ground.url, attendance=by
+        [Contract("app", [Table("node", [waiting])], batch=steps_of(step))], ground.url, options=by
     )
 
     assert (report.counts, ground.ids("node")) == ({"node": 40}, [])
@@ -158,10 +158,10 @@ def test_a_budget_of_rows_ends_a_chain(ground: Ground) -> None:
     make_chain(ground)
     fill_chain(ground, 60)
     waiting = older_than("at", keep_for="1d", wait_for=["node.up"])
-    by = Attendance(clock=ManualClock(NOW))
+    by = SweepOptions(clock=ManualClock(NOW))
 
     [report] = run_contracts(
-        [Contract("app", [Table("node", [waiting])], budget=Budget(rows=25))], ground.url, attendance=by
+        [Contract("app", [Table("node", [waiting])], budget=Budget(rows=25))], ground.url, options=by
     )
 
     assert (report.counts, len(ground.ids("node"))) == ({"node": 25}, 35)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.clock import ManualClock
-from gandy.lifecycle import Attendance, Contract, Table, expires, older_than, plan, run_contracts
+from gandy.lifecycle import Contract, SweepOptions, Table, expires, older_than, plan, run_contracts
 from tests.lifecycle.ground import NOW, ago, steps_of
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def test_a_rule_that_deletes_nothing_loses_nothing(postgres: Ground, rule: str) 
 
 def heavy(ground: Ground, rule: Table) -> ContractReport:
     contract = Contract("app", [rule], batch=steps_of(3))
-    [report] = run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+    [report] = run_contracts([contract], ground.url, options=SweepOptions(clock=ManualClock(NOW)))
     [planned] = plan([contract], ground.url, clock=ManualClock(NOW))
     assert planned.rows == 0
     return report

@@ -11,8 +11,8 @@ import pytest
 from gandy.clock import ManualClock
 from gandy.errors import ContractUnknownError
 from gandy.lifecycle import (
-    Attendance,
     Contract,
+    SweepOptions,
     Table,
     check,
     forget,
@@ -38,7 +38,7 @@ MADE = (
 
 
 def kept(ground: Ground, contract: Contract) -> None:
-    [report] = run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+    [report] = run_contracts([contract], ground.url, options=SweepOptions(clock=ManualClock(NOW)))
     assert report.failures == []
 
 

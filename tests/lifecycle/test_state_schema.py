@@ -12,8 +12,8 @@ import pytest
 from gandy.clock import ManualClock
 from gandy.errors import StateObstructedError
 from gandy.lifecycle import (
-    Attendance,
     Contract,
+    SweepOptions,
     Table,
     check,
     forget,
@@ -41,7 +41,7 @@ RULE = older_than("at", keep_for="7d")
 NOTES = Table("note", [RULE], schema="app")
 HELD = Table("note", [keep("held", equals=True), inline("the application")], schema="app")
 SWEEPS, LEGAL = Contract("sweeps", [NOTES]), Contract("legal", [HELD])
-BY = Attendance(clock=ManualClock(NOW))
+BY = SweepOptions(clock=ManualClock(NOW))
 WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory'"
 
 
@@ -51,8 +51,8 @@ def paths(postgres: Ground) -> Iterator[Paths]:
         yield found
 
 
-def swept(ground: Ground, contract: Contract, by: Attendance = BY) -> ContractReport:
-    [report] = run_contracts([contract], ground.url, attendance=by)
+def swept(ground: Ground, contract: Contract, by: SweepOptions = BY) -> ContractReport:
+    [report] = run_contracts([contract], ground.url, options=by)
     return report
 
 
@@ -61,7 +61,7 @@ def by_sweep(ground: Ground) -> None:
 
 
 def by_train(ground: Ground) -> None:
-    delete_old_rows(NOTES, ground.url, attendance=BY)
+    delete_old_rows(NOTES, ground.url, options=BY)
 
 
 def by_plan(ground: Ground) -> None:

@@ -12,8 +12,8 @@ import pytest
 from gandy.clock import ManualClock
 from gandy.errors import StateObstructedError
 from gandy.lifecycle import (
-    Attendance,
     Contract,
+    SweepOptions,
     Table,
     audit,
     check,
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 NOTES = Table("note", [older_than("at", keep_for="7d")], schema="app")
 SWEEPS = Contract("sweeps", [NOTES])
-BY = Attendance(clock=ManualClock(NOW))
+BY = SweepOptions(clock=ManualClock(NOW))
 
 
 def swept(ground: Ground) -> list[str]:
-    [report] = run_contracts([SWEEPS], ground.url, attendance=BY)
+    [report] = run_contracts([SWEEPS], ground.url, options=BY)
     return [failure.error for failure in report.failures]
 
 
@@ -51,8 +51,8 @@ def tick(ground: Ground) -> None:
 
 DOORS: dict[str, Callable[[Ground], object]] = {
     "tick": tick,
-    "sweep": lambda ground: sweep([SWEEPS], ground.url, attendance=BY),
-    "train": lambda ground: delete_old_rows(NOTES, ground.url, attendance=BY),
+    "sweep": lambda ground: sweep([SWEEPS], ground.url, options=BY),
+    "train": lambda ground: delete_old_rows(NOTES, ground.url, options=BY),
     "plan": lambda ground: plan([SWEEPS], ground.url),
     "quarantine": lambda ground: quarantine(ground.url),
     "release": lambda ground: release(ground.url),

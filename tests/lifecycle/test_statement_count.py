@@ -14,7 +14,7 @@ from gandy.app.delete_old_rows import OldRows
 from gandy.app.delete_old_rows import delete as delete_in_train
 from gandy.clock import ManualClock
 from gandy.errors import GandyError, RuleRefusedError, StateObstructedError
-from gandy.lifecycle import Attendance, Contract, Table, check, older_than
+from gandy.lifecycle import Contract, SweepOptions, Table, check, older_than
 from gandy.lifecycle.database.target import COMPILED, _engine
 from gandy.lifecycle.entry import DeletedRows, delete_old_rows
 from tests.lifecycle.counting import counted
@@ -45,8 +45,8 @@ def make(ground: Ground, rows: int = 1_500) -> None:
 
 
 def delete(ground: Ground, limit: int = 500, table: Table = DATA) -> DeletedRows:
-    by = Attendance(clock=ManualClock(NOW))
-    return delete_old_rows(table, ground.url, limit=limit, attendance=by)
+    by = SweepOptions(clock=ManualClock(NOW))
+    return delete_old_rows(table, ground.url, limit=limit, options=by)
 
 
 def as_in_a_new_process(ground: Ground) -> Ground:

@@ -12,7 +12,7 @@ import pytest
 from examples.statestore.contract import CONTRACTS, OUTBOX, STATESTORE
 from examples.statestore.inline_paths import PRESENCE_CAP, InlinePaths
 from gandy.clock import ManualClock
-from gandy.lifecycle import Attendance, check, load, matrix, matrix_markdown, run_contracts
+from gandy.lifecycle import SweepOptions, check, load, matrix, matrix_markdown, run_contracts
 from tests.lifecycle.ground import NOW, Ground, ago, ahead, ms
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def inline_paths(store: Ground) -> Iterator[InlinePaths]:
 
 
 def keep(store: Ground) -> dict[str, ContractReport]:
-    reports = run_contracts(CONTRACTS, store.url, attendance=Attendance(clock=ManualClock(NOW)))
+    reports = run_contracts(CONTRACTS, store.url, options=SweepOptions(clock=ManualClock(NOW)))
     assert [report.failures for report in reports] == [[], []]
     return {report.scheduler: report for report in reports}
 

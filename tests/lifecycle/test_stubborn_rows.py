@@ -11,8 +11,8 @@ from sqlalchemy import Engine, event
 
 from gandy.clock import ManualClock
 from gandy.lifecycle import (
-    Attendance,
     Contract,
+    SweepOptions,
     Table,
     cap,
     expires,
@@ -142,17 +142,17 @@ def test_a_key_of_any_type_is_quarantined_and_walked(
             f" FROM generate_series(1, {rows}) AS n"
         )
     contract = Contract("app", [Table("thing", [OLD], triggers=["guard"]), OTHERS], batch=steps_of(5))
-    by = Attendance(clock=ManualClock(NOW))
+    by = SweepOptions(clock=ManualClock(NOW))
 
     for deleted in ({"thing": rows - 2, "other": rows}, {}):
-        [report] = run_contracts([contract], postgres.url, attendance=by)
+        [report] = run_contracts([contract], postgres.url, options=by)
         assert report.failures == []
         assert report.counts == {name: count for name, count in deleted.items() if count}
         assert len(quarantine(postgres.url)) == 2
 
     postgres.run("DROP TRIGGER guard ON thing")
     assert release(postgres.url) == 2
-    assert run_contracts([contract], postgres.url, attendance=by)[0].counts == {"thing": 2}
+    assert run_contracts([contract], postgres.url, options=by)[0].counts == {"thing": 2}
 
 
 def test_a_composite_key_is_quarantined(ground: Ground) -> None:
@@ -217,7 +217,7 @@ def test_infinities_are_swept_like_any_instant(postgres: Ground, declared: str, 
     )
 
     for _ in range(1 if budget is None else 2):
-        [report] = run_contracts([contract], postgres.url, attendance=Attendance(clock=ManualClock(NOW)))
+        [report] = run_contracts([contract], postgres.url, options=SweepOptions(clock=ManualClock(NOW)))
         assert report.failures == []
 
     assert postgres.ids("thing") == [1201, 1202]
@@ -237,7 +237,7 @@ def test_rows_with_a_null_key_are_deleted_on_sqlite(sqlite: Ground) -> None:
         batch=steps_of(70),
     )
 
-    [report] = run_contracts([contract], sqlite.url, attendance=Attendance(clock=ManualClock(NOW)))
+    [report] = run_contracts([contract], sqlite.url, options=SweepOptions(clock=ManualClock(NOW)))
 
     assert (report.failures, report.counts) == ([], {"thing": 1_200})
     assert sqlite.rows("SELECT id FROM thing ORDER BY id") == [(None,), ("new",)]
@@ -308,7 +308,7 @@ def test_a_thousand_poison_rows_cost_few_statements(
 
     def sweep() -> int:
         with statements() as sent:
-            [report] = run_contracts([contract], postgres.url, attendance=Attendance(clock=ManualClock(NOW)))
+            [report] = run_contracts([contract], postgres.url, options=SweepOptions(clock=ManualClock(NOW)))
         assert report.failures == []
         return len(sent)
 
@@ -364,7 +364,7 @@ def test_a_thousand_poison_rows_cost_sqlite_little(sqlite: Ground, every: int, *
         if is_guarded:
             sqlite.fill("note", [(n, n) for n in range(1, rows + 1)])
         with work_of_sqlite() as work:
-            [report] = run_contracts([contract], sqlite.url, attendance=Attendance(clock=ManualClock(NOW)))
+            [report] = run_contracts([contract], sqlite.url, options=SweepOptions(clock=ManualClock(NOW)))
         assert report.failures == []
         return work
 
@@ -459,14 +459,14 @@ def test_a_batch_takes_as_many_statements_for_few_rows_as_for_many(ground: Groun
         children={"note.thing_id": "delete_first", "reply.note_id": "delete_first"},
     )
     contract = Contract("app", [table], batch=replace(steps_of(500), largest=5_000))
-    run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+    run_contracts([contract], ground.url, options=SweepOptions(clock=ManualClock(NOW)))
     counts = []
     for rows in (20, 400):
         ground.fill("thing", [(n, ago(days=9)) for n in range(rows)])
         ground.fill("note", [(n, n // 2) for n in range(2 * rows)])
         ground.fill("reply", [(n, n // 2) for n in range(4 * rows)])
         with statements() as sent:
-            [report] = run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+            [report] = run_contracts([contract], ground.url, options=SweepOptions(clock=ManualClock(NOW)))
         assert report.counts == {"thing": rows, "note": 2 * rows, "reply": 4 * rows}
         counts.append(len(sent))
 

@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from gandy.clock import ManualClock
 from gandy.lifecycle import (
-    Attendance,
     Contract,
+    SweepOptions,
     Table,
     expires,
     keep_last,
@@ -52,7 +52,7 @@ def test_every_series_exists_from_the_start_at_zero(ground: Ground) -> None:
     make_events(ground, 0)
     registry = CollectorRegistry()
 
-    ground.sweep(EVENTS, by=Attendance(metrics=PrometheusMetrics(registry)))
+    ground.sweep(EVENTS, by=SweepOptions(metrics=PrometheusMetrics(registry)))
 
     text = generate_latest(registry).decode()
     assert 'lifecycle_prune_rows_total{scheduler="app",table="event"} 0.0' in text
@@ -64,7 +64,7 @@ def test_a_tick_that_prunes_says_so_and_counts(ground: Ground, caplog: pytest.Lo
     registry = CollectorRegistry()
 
     with caplog.at_level(logging.INFO, "gandy.lifecycle"):
-        ground.sweep(EVENTS, by=Attendance(metrics=PrometheusMetrics(registry)), name="statestore")
+        ground.sweep(EVENTS, by=SweepOptions(metrics=PrometheusMetrics(registry)), name="statestore")
 
     [record] = caplog.records
     name, fields = record.getMessage().split(" ", 1)
@@ -90,7 +90,7 @@ def test_a_rule_that_fails_is_told_and_counted_and_the_others_run(
     registry = CollectorRegistry()
 
     report = ground.sweep(
-        Table("missing", [expires("at")]), EVENTS, by=Attendance(metrics=PrometheusMetrics(registry))
+        Table("missing", [expires("at")]), EVENTS, by=SweepOptions(metrics=PrometheusMetrics(registry))
     )
 
     assert report.counts == {"event": 40}
@@ -103,11 +103,9 @@ def test_a_rule_that_fails_is_told_and_counted_and_the_others_run(
 
 def test_a_database_that_cannot_be_reached_is_a_failed_tick(caplog: pytest.LogCaptureFixture) -> None:
     registry = CollectorRegistry()
-    by = Attendance(metrics=PrometheusMetrics(registry))
+    by = SweepOptions(metrics=PrometheusMetrics(registry))
 
-    [report] = run_contracts(
-        [Contract("app", [EVENTS])], "postgresql://nobody@127.0.0.1:1/none", attendance=by
-    )
+    [report] = run_contracts([Contract("app", [EVENTS])], "postgresql://nobody@127.0.0.1:1/none", options=by)
 
     assert "cannot reach the database" in report.failures[0].error
     assert "app.lifecycle_tick_failed" in caplog.text
@@ -125,7 +123,7 @@ def test_rows_of_a_batch_that_was_rolled_back_are_not_counted(postgres: Ground) 
     registry = CollectorRegistry()
 
     events = replace(EVENTS, triggers=["late"])
-    report = postgres.sweep(events, by=Attendance(metrics=PrometheusMetrics(registry)))
+    report = postgres.sweep(events, by=SweepOptions(metrics=PrometheusMetrics(registry)))
 
     labels = {"scheduler": "app", "table": "event"}
     assert report.counts == {"event": 39}
@@ -139,7 +137,7 @@ def test_a_replica_without_the_lease_skips_and_counts_that(ground: Ground) -> No
     with open_target(ground.url, clock=clock) as session:
         ensure_tables(session)
         assert take_lease(session, "app") is not None
-        skipped = ground.sweep(EVENTS, by=Attendance(metrics=PrometheusMetrics(registry)))
+        skipped = ground.sweep(EVENTS, by=SweepOptions(metrics=PrometheusMetrics(registry)))
         later = ground.sweep(EVENTS, now=NOW + LEASE_FOR)
 
     assert (skipped.is_skipped, skipped.deleted) == (True, 0)
@@ -164,7 +162,7 @@ def test_a_budget_of_rows_is_shared_and_what_one_rule_leaves_goes_to_the_next(gr
         "app", [EVENTS, Table("small", [older_than("at", keep_for="1h")])], budget=Budget(rows=100)
     )
 
-    [report] = run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+    [report] = run_contracts([contract], ground.url, options=SweepOptions(clock=ManualClock(NOW)))
 
     assert report.counts == {"event": 95, "small": 5}
 
@@ -173,7 +171,7 @@ def test_lag_and_backlog_say_how_far_behind_a_rule_is(ground: Ground) -> None:
     make_events(ground, 200)
     contract = Contract("app", [EVENTS], budget=Budget(rows=40))
 
-    [report] = run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+    [report] = run_contracts([contract], ground.url, options=SweepOptions(clock=ManualClock(NOW)))
 
     [health] = report.health
     assert health.backlog == 100
@@ -185,11 +183,11 @@ def test_rows_that_arrive_faster_than_the_budget_removes_them_are_reported(
 ) -> None:
     make_events(ground, 200)
     contract = Contract("app", [EVENTS], budget=Budget(rows=30), every="5m")
-    run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+    run_contracts([contract], ground.url, options=SweepOptions(clock=ManualClock(NOW)))
     ground.fill("event", [(n, "done", ago(hours=5)) for n in range(1000, 1500)])
     later = ManualClock(NOW + timedelta(minutes=5))
 
-    [report] = run_contracts([contract], ground.url, attendance=Attendance(clock=later))
+    [report] = run_contracts([contract], ground.url, options=SweepOptions(clock=later))
 
     assert report.health[0].is_falling_behind
     assert report.health[0].arriving_per_second == pytest.approx(505 / 300)
@@ -228,7 +226,7 @@ def test_what_a_person_agreed_to_is_not_asked_again(ground: Ground) -> None:
         asked.append(held)
         return True
 
-    report = ground.sweep(EVENTS, by=Attendance(confirm=agree))
+    report = ground.sweep(EVENTS, by=SweepOptions(confirm=agree))
     assert report.counts == {"event": MANY - 60}
     ground.fill("event", [(n, "done", ago(days=1)) for n in range(20_000, 20_000 + MANY)])
 
@@ -268,7 +266,7 @@ def test_a_throttle_holds_the_sweep_between_batches(ground: Ground) -> None:
         "event", [older_than("at", keep_for="1h")], throttle=Throttle(ask=lambda: next(answers, False))
     )
 
-    report = ground.sweep(table, by=Attendance(rest=rests.append))
+    report = ground.sweep(table, by=SweepOptions(rest=rests.append))
 
     assert report.counts == {"event": 40}
     assert len(rests) == 2
@@ -297,7 +295,7 @@ def test_waiters_for_the_table_hold_the_sweep(postgres: Ground) -> None:
                 holder.execute("COMMIT")
                 waiting.result()
 
-        report = postgres.sweep(table, by=Attendance(rest=rest))
+        report = postgres.sweep(table, by=SweepOptions(rest=rest))
 
     assert report.counts == {"event": 40}
     assert len(rests) == 2
@@ -335,13 +333,13 @@ def test_a_stop_is_heard_between_two_batches(ground: Ground) -> None:
     make_events(ground, 100)
     contract = Contract("app", [Table("event", [expires("at")])], batch=steps_of(10))
     pruned: list[object] = []
-    by = Attendance(
+    by = SweepOptions(
         clock=ManualClock(NOW),
         pruned=lambda *counts: pruned.append(counts),
         is_stopping=lambda: len(pruned) == 3,
     )
 
-    [report] = run_contracts([contract], ground.url, attendance=by)
+    [report] = run_contracts([contract], ground.url, options=by)
 
     assert report.deleted == 30
     assert report.rules[0].ending == "stopped"

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, event
 
 from gandy.clock import ManualClock
-from gandy.lifecycle import Attendance, Contract, Table, cap, check, older_than, quarantine, run_contracts
+from gandy.lifecycle import Contract, SweepOptions, Table, cap, check, older_than, quarantine, run_contracts
 from gandy.lifecycle.driver import lanes as ties
 from gandy.sweep import Budget
 from tests.lifecycle.ground import NOW, Ground, ago, steps_of
@@ -46,9 +46,9 @@ def make(ground: Ground, *, key: str = "{key}", index: str = "at", is_tied: bool
 
 
 def sweep(ground: Ground, table: Table, **pace: Any) -> ContractReport:  # noqa: ANN401
-    by = pace.pop("by", None) or Attendance(clock=ManualClock(NOW))
+    by = pace.pop("by", None) or SweepOptions(clock=ManualClock(NOW))
     contract = Contract("app", [table], batch=steps_of(BATCH), **pace)
-    [report] = run_contracts([contract], ground.url, attendance=by)
+    [report] = run_contracts([contract], ground.url, options=by)
     assert report.failures == []
     return report
 
@@ -162,7 +162,7 @@ def test_a_row_that_moves_after_it_was_read_ahead_goes_in_the_same_sweep(
             ground.run("UPDATE event SET note = 'moved' WHERE id % 3 = 0")
             ground.run(f"UPDATE event SET at = '{ground.value(NOW)}' WHERE id = 2999")  # noqa: S608
 
-    by = Attendance(clock=ManualClock(NOW), pruned=touch)
+    by = SweepOptions(clock=ManualClock(NOW), pruned=touch)
     children = {"holder.event_id": "delete_first"} if is_guarded else {}
 
     report = sweep(ground, Table("event", [OLD], children=children), by=by)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gandy.lifecycle import Attendance, Table, keep, older_than
+from gandy.lifecycle import SweepOptions, Table, keep, older_than
 from tests.lifecycle.ground import ago
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def tables(mode: str) -> list[Table]:
 def test_no_parent_stays_with_less_than_it_had(ground: Ground, touch: str, mode: str) -> None:
     make(ground, touch, mode)
 
-    report = ground.sweep(*tables(mode), by=Attendance(confirm=lambda _held: True))
+    report = ground.sweep(*tables(mode), by=SweepOptions(confirm=lambda _held: True))
 
     stayed = set(ground.ids("parent"))
     assert stayed <= REVIVED
@@ -79,7 +79,7 @@ def test_no_parent_stays_with_less_than_it_had(ground: Ground, touch: str, mode:
 def test_the_parent_that_comes_back_to_life_is_told(ground: Ground, mode: str) -> None:
     make(ground, "renews", mode)
 
-    ground.sweep(*tables(mode), by=Attendance(confirm=lambda _held: True))
+    ground.sweep(*tables(mode), by=SweepOptions(confirm=lambda _held: True))
 
     told = ground.rows("SELECT row_key, error FROM gandy_lifecycle_quarantine ORDER BY row_key")
     assert len(told) == len(REVIVED)

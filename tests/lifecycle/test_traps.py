@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import create_engine
 
 from gandy.clock import ManualClock
-from gandy.lifecycle import Attendance, Contract, Table, expires, older_than, run_contracts, terminal
+from gandy.lifecycle import Contract, SweepOptions, Table, expires, older_than, run_contracts, terminal
 from gandy.lifecycle.advisor.survey import survey
 from gandy.lifecycle.database.target import open_target
 from gandy.lifecycle.driver.levels import delete_rows
@@ -68,9 +68,9 @@ def test_every_batch_is_committed_on_its_own(ground: Ground) -> None:
     make(ground, 50)
     seen: list[int] = []
     contract = Contract("app", [LEASES], batch=steps_of(10))
-    by = Attendance(clock=ManualClock(NOW), pruned=lambda *_: seen.append(len(ground.ids("lease"))))
+    by = SweepOptions(clock=ManualClock(NOW), pruned=lambda *_: seen.append(len(ground.ids("lease"))))
 
-    run_contracts([contract], ground.url, attendance=by)
+    run_contracts([contract], ground.url, options=by)
 
     assert seen == [40, 30, 20, 10, 0]
 
@@ -102,7 +102,7 @@ def test_one_tick_sweeps_as_many_batches_as_there_is_work_for(ground: Ground) ->
     make(ground, 1_000)
     contract = Contract("app", [LEASES], batch=steps_of(10))
 
-    [report] = run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+    [report] = run_contracts([contract], ground.url, options=SweepOptions(clock=ManualClock(NOW)))
 
     assert report.rules[0].batches == 100
     assert ground.ids("lease") == []
@@ -135,7 +135,7 @@ def test_every_batch_of_a_rule_uses_the_index_made_for_its_state_alone(postgres:
     failed = Table("job", [terminal("state", states=["failed"], at="at", keep_for="1d")])
     contract = Contract("app", [failed], batch=steps_of(50))
 
-    [report] = run_contracts([contract], postgres.url, attendance=Attendance(clock=ManualClock(NOW)))
+    [report] = run_contracts([contract], postgres.url, options=SweepOptions(clock=ManualClock(NOW)))
 
     assert (report.failures, report.rules[0].batches) == ([], 20)
     used = dict(postgres.rows("SELECT indexrelname, idx_scan FROM pg_stat_user_indexes"))
@@ -148,7 +148,7 @@ def test_a_column_may_have_any_name(ground: Ground) -> None:
     ground.fill("booking", [(1, ago(days=3)), (2, ago(days=2)), (3, ago(hours=1))])
     contract = Contract("app", [Table("booking", [older_than("end", keep_for="1d")])], batch=steps_of(1))
 
-    [report] = run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+    [report] = run_contracts([contract], ground.url, options=SweepOptions(clock=ManualClock(NOW)))
 
     assert report.failures == []
     assert ground.ids("booking") == [3]
@@ -175,7 +175,7 @@ def test_a_sweep_of_old_rows_is_not_confused_by_rows_of_the_same_instant(ground:
     )
     contract = Contract("app", [Table("event", [older_than("at", keep_for="1d")])], batch=steps_of(7))
 
-    [report] = run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+    [report] = run_contracts([contract], ground.url, options=SweepOptions(clock=ManualClock(NOW)))
 
     assert report.counts == {"event": 500}
     assert ground.ids("event") == list(range(500, 600))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.clock import ManualClock
-from gandy.lifecycle import Attendance, Contract, Table, cap, older_than, run_contracts
+from gandy.lifecycle import Contract, SweepOptions, Table, cap, older_than, run_contracts
 from tests.lifecycle.ground import NOW, ago, steps_of
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def make(ground: Ground) -> None:
 
 
 def sweep(
-    ground: Ground, name: str, monkeypatch: pytest.MonkeyPatch, *, by: Attendance | None = None
+    ground: Ground, name: str, monkeypatch: pytest.MonkeyPatch, *, by: SweepOptions | None = None
 ) -> Watch:
     make(ground)
     for table in SWEEPS[name] if name == "many rules" else ():
@@ -77,15 +77,15 @@ def sweep(
         ground.fill(table.name, [(1, ago(days=2))])
     watch = Watch()
     monkeypatch.setattr("gandy.lifecycle.driver.rows._since", watch.held)
-    by = replace(by or Attendance(), clock=ManualClock(NOW), pages=None)
+    by = replace(by or SweepOptions(), clock=ManualClock(NOW), pages=None)
 
     def rest(span: timedelta) -> None:
         watch.rest(span)
         by.rest(span)
 
     contract = Contract("app", SWEEPS[name], batch=steps_of(4))
-    attendance = replace(by, rest=rest)
-    [report] = run_contracts([contract], ground.url, attendance=attendance)
+    options = replace(by, rest=rest)
+    [report] = run_contracts([contract], ground.url, options=options)
     assert report.is_clean
     assert sum(report.counts.values()) > 30
     return watch
@@ -99,7 +99,7 @@ def idle(_: timedelta) -> None:
 def test_without_other_writers_there_is_a_gap_in_each_second_and_little_is_lost(
     sqlite: Ground, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held, gaps = sweep(sqlite, name, monkeypatch, by=Attendance(rest=idle)).stretches()
+    held, gaps = sweep(sqlite, name, monkeypatch, by=SweepOptions(rest=idle)).stretches()
 
     assert max(held) <= timedelta(seconds=1) + BATCH
     assert len(held) > 2
@@ -117,7 +117,7 @@ def test_beside_a_writer_the_lock_is_free_as_long_as_it_is_held(
         written.append((len(written),))
         sqlite.fill("written", written[-1:])
 
-    first, second, *held = sweep(sqlite, name, monkeypatch, by=Attendance(rest=write)).stretches()[0]
+    first, second, *held = sweep(sqlite, name, monkeypatch, by=SweepOptions(rest=write)).stretches()[0]
 
     assert max(first, second) <= timedelta(milliseconds=250) + BATCH
     assert max(held) <= timedelta(milliseconds=150) + BATCH
@@ -145,7 +145,7 @@ def test_a_writer_that_locks_the_whole_file_in_a_gap_stops_nothing(
                 writer.execute("COMMIT")
             return False
 
-        sweep(sqlite, "rows alone", monkeypatch, by=Attendance(rest=lock, is_stopping=is_stopping))
+        sweep(sqlite, "rows alone", monkeypatch, by=SweepOptions(rest=lock, is_stopping=is_stopping))
 
     assert len(rests) > 4
     assert sqlite.ids("event") == []
@@ -155,4 +155,4 @@ def test_a_writer_that_locks_the_whole_file_in_a_gap_stops_nothing(
 def test_a_database_with_locks_of_rows_needs_no_gaps(
     postgres: Ground, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert sweep(postgres, name, monkeypatch, by=Attendance(rest=idle)).stretches()[1] == []
+    assert sweep(postgres, name, monkeypatch, by=SweepOptions(rest=idle)).stretches()[1] == []

@@ -15,8 +15,8 @@ import pytest
 
 from gandy.clock import ManualClock
 from gandy.lifecycle import (
-    Attendance,
     Contract,
+    SweepOptions,
     Table,
     cap,
     keep,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tests.lifecycle.ground import Ground
 
 WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-PATIENT = Attendance(patience=LockPatience(lock=timedelta(seconds=20), statement=timedelta(seconds=20)))
+PATIENT = SweepOptions(patience=LockPatience(lock=timedelta(seconds=20), statement=timedelta(seconds=20)))
 MODES = ("wait_for", "delete_first", "cascade", "set_null")
 
 
@@ -90,8 +90,8 @@ CASES = [pytest.param(key, mode, id=f"{key.name}-{mode}") for key in KEYS for mo
 
 
 def sweep(ground: Ground, *tables: Table, rows: int = 10) -> ContractReport:
-    by = Attendance(clock=ManualClock(NOW), patience=PATIENT.patience)
-    [report] = run_contracts([Contract("app", tables, batch=steps_of(rows))], ground.url, attendance=by)
+    by = SweepOptions(clock=ManualClock(NOW), patience=PATIENT.patience)
+    [report] = run_contracts([Contract("app", tables, batch=steps_of(rows))], ground.url, options=by)
     # Two writers without a pause may keep SQLite's only lock for longer than a sweep waits for it.
     errors = {failure.error for failure in report.failures}
     assert errors <= ({"database is locked"} if ground.kind == "sqlite" else set()), errors

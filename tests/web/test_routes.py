@@ -27,7 +27,7 @@ CHANGING = [route for route in GUARDED if route.access is Access.CHANGES]
 READING = [route for route in GUARDED if route.access is Access.READS]
 
 #: What is answered without a token, each for a reason: the door itself, and probes that tell nothing.
-DOOR = {"/login", "/logout"}
+LOGIN = {"/login", "/logout"}
 PROBES = {"/healthz", "/readyz"}
 
 
@@ -52,7 +52,7 @@ def test_every_route_passes_the_gate_but_for_the_files_that_pages_load() -> None
 
 
 def test_only_the_door_and_the_probes_are_open() -> None:
-    assert {route.path for route in GUARDED if route.access is Access.DOOR} == DOOR
+    assert {route.path for route in GUARDED if route.access is Access.LOGIN} == LOGIN
     assert {route.path for route in GUARDED if route.access is Access.PROBE} == PROBES
 
 

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
 from gandy.app.declaring import Declaring
-from gandy.app.requests import PART, Asked, Requests, write_in_parts
+from gandy.app.requests import PART, PreparedEnqueue, Requests, write_in_parts
 from gandy.app.verbs.face import Awaited, FaceAccess, Operating
 from gandy.desk.declarations import NOT_GIVEN, input_value
 from gandy.errors import AppNotOpenError, AppOpenElsewhereError
@@ -254,7 +254,7 @@ class AsyncFace(Declaring, Operating[Awaited]):
         operation = self._requests.remove_schedule(external_id)
         await self._require("app.remove_schedule()").context.database.run(operation)
 
-    async def _write(self, asked: Asked, connection: object) -> list[Job[Any]]:
+    async def _write(self, asked: PreparedEnqueue, connection: object) -> list[Job[Any]]:
         if connection is None:
             open_app = self._require("app.enqueue()")
             await open_app.layouts.record([asked.definition])
@@ -269,7 +269,7 @@ class AsyncFace(Declaring, Operating[Awaited]):
         borrowed = BorrowedConnection(connection, dialect, clock=self._configuration.clock)
         return await borrowed.run_async(asked.operation(is_recorded=is_recorded))
 
-    async def _write_in_parts(self, parts: Iterator[Asked]) -> list[Job[Any]]:
+    async def _write_in_parts(self, parts: Iterator[PreparedEnqueue]) -> list[Job[Any]]:
         open_app = self._require("app.enqueue_many()")
         first = next(parts)
         await open_app.layouts.record([first.definition])

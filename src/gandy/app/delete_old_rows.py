@@ -90,14 +90,14 @@ class OldRowsDeleted:
 
 def delete(old: OldRows, run: Run, app: HostApp) -> Deleted:
     """Delete by keyset pagination, in short transactions, at most `limit` rows."""
-    from gandy.lifecycle import Attendance  # noqa: PLC0415 - an extra
+    from gandy.lifecycle import SweepOptions  # noqa: PLC0415 - an extra
     from gandy.lifecycle.entry import delete_old_rows  # noqa: PLC0415 - an extra
 
     done = delete_old_rows(
         old.bounded(),
         _target(old, app),
         limit=old.limit,
-        attendance=Attendance(
+        options=SweepOptions(
             is_stopping=lambda: run.cancel_requested,
             clock=app.clock,
             believed=None if app.trust is None else app.trust.believed,

@@ -126,18 +126,20 @@ class Requests:
         self._registry = registry
         self._read = read
 
-    def enqueue(self, train: AnyTrain, value: object, keywords: EnqueueKeywords) -> Asked:
+    def enqueue(self, train: AnyTrain, value: object, keywords: EnqueueKeywords) -> PreparedEnqueue:
         """Request one job; the input may be omitted if the train needs none."""
         definition = self._registry.resolve(train)
         return self._asked(definition, [input_value(definition, value)], keywords)
 
-    def enqueue_many(self, train: AnyTrain, values: Sequence[object], keywords: EnqueueKeywords) -> Asked:
+    def enqueue_many(
+        self, train: AnyTrain, values: Sequence[object], keywords: EnqueueKeywords
+    ) -> PreparedEnqueue:
         """Request a job for every input."""
         return self._asked(self._registry.resolve(train), values, keywords)
 
     def enqueue_in_parts(
         self, train: AnyTrain, values: Sequence[object], keywords: EnqueueKeywords
-    ) -> Iterator[Asked]:
+    ) -> Iterator[PreparedEnqueue]:
         """Request a job for every input, encoding each part only when it is taken.
 
         Jobs that are unique are one part: their keys are compared with each other.
@@ -194,13 +196,13 @@ class Requests:
 
     def _asked(
         self, definition: Definition, values: Sequence[object], keywords: EnqueueKeywords, *, first: int = 0
-    ) -> Asked:
+    ) -> PreparedEnqueue:
         options = _options(keywords)
         request = enqueue_request(self._owner, definition, values, options=options, first=first)
-        return Asked(definition, request, self._read)
+        return PreparedEnqueue(definition, request, self._read)
 
 
-class Asked:
+class PreparedEnqueue:
     """One enqueue, ready to be written on any connection."""
 
     def __init__(self, definition: Definition, request: EnqueueRequest, read: ReadJob) -> None:
@@ -237,7 +239,7 @@ def _options(keywords: EnqueueKeywords) -> EnqueueOptions:
     return EnqueueOptions(**given)
 
 
-async def write_in_parts(parts: Iterator[Asked], transaction: Transaction) -> list[Job[Any]]:
+async def write_in_parts(parts: Iterator[PreparedEnqueue], transaction: Transaction) -> list[Job[Any]]:
     """Write parts in one transaction, and encode each while the database inserts the one before it."""
     jobs: list[Job[Any]] = []
     part = next(parts, None)

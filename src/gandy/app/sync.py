@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, Unpack, overload
 
 from gandy.app.opening import OpenApp, opened
-from gandy.app.requests import Asked, Requests
+from gandy.app.requests import PreparedEnqueue, Requests
 from gandy.app.verbs.face import Blocking, FaceAccess, Operating
 from gandy.desk.declarations import NOT_GIVEN, input_value
 from gandy.store.drivers.database import dialect_of
@@ -356,7 +356,7 @@ class SyncGandy(Operating[Blocking]):
         portal = self.open()
         portal.call(portal.open_app.context.database.run(self._requests.remove_schedule(external_id)))
 
-    def _write(self, asked: Asked, connection: object) -> list[SyncJob[Any]]:
+    def _write(self, asked: PreparedEnqueue, connection: object) -> list[SyncJob[Any]]:
         if connection is None:
             portal = self.open()
             portal.call(portal.open_app.layouts.record([asked.definition]))

@@ -151,8 +151,8 @@ def sweep(
     _must_name(contracts, table)
     log_events()
     is_shown = sys.stdout.isatty() and not as_json
-    with attended(contracts, target, yes=yes, is_shown=is_shown) as attendance:
-        reports = sweep_contracts(contracts, target, table=table, attendance=attendance)
+    with attended(contracts, target, yes=yes, is_shown=is_shown) as options:
+        reports = sweep_contracts(contracts, target, table=table, options=options)
     _show(reports) if is_shown else emit_json(reports)
     _explain(reports)
     if any(report.is_skipped or not report.is_clean for report in reports):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gandy.cli.call import Call
-    from gandy.lifecycle import Attendance, Contract
+    from gandy.lifecycle import Contract, SweepOptions
     from gandy.lifecycle.contract.tables import MatrixRow
     from gandy.lifecycle.supervisor.confirmation import Confirm
     from gandy.lifecycle.supervisor.report import Held, Unfinished
@@ -111,15 +111,15 @@ def _is_for(contract: Contract, database: str) -> bool:
 @contextmanager
 def attended(
     contracts: Sequence[Contract], target: str | None, *, yes: bool, is_shown: bool
-) -> Iterator[Attendance]:
+) -> Iterator[SweepOptions]:
     """Show progress and ask for confirmations during a sweep; without a terminal do neither."""
-    from gandy.lifecycle import Attendance  # noqa: PLC0415  # needs SQLAlchemy
+    from gandy.lifecycle import SweepOptions  # noqa: PLC0415  # needs SQLAlchemy
 
     if not is_shown:
-        yield Attendance(confirm=_confirmer(yes=yes), is_clock_right=yes)
+        yield SweepOptions(confirm=_confirmer(yes=yes), is_clock_right=yes)
         return
     with _bars(contracts, target) as pruned:
-        yield Attendance(confirm=_confirmer(yes=yes), pruned=pruned, is_clock_right=yes)
+        yield SweepOptions(confirm=_confirmer(yes=yes), pruned=pruned, is_clock_right=yes)
 
 
 def would_remove(held: Held) -> str:

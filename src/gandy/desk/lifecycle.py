@@ -178,7 +178,7 @@ class LifecycleDesk:
         With a rule, the confirmation is for that rule alone.
         """
         from gandy.lifecycle.entry import sweep  # noqa: PLC0415 an extra
-        from gandy.lifecycle.supervisor.tick import Attendance  # noqa: PLC0415 an extra
+        from gandy.lifecycle.supervisor.tick import SweepOptions  # noqa: PLC0415 an extra
 
         wanted = [contract for contract in self._contracts if contract.name == scheduler]
         if not wanted:
@@ -187,8 +187,8 @@ class LifecycleDesk:
         def confirm(held: Held) -> bool:
             return is_confirmed and rule in {None, held.rule}
 
-        attendance = replace(Attendance(), confirm=confirm, beside=self._contracts)
-        reports = await asyncio.to_thread(sweep, wanted, table=table, attendance=attendance)
+        options = replace(SweepOptions(), confirm=confirm, beside=self._contracts)
+        reports = await asyncio.to_thread(sweep, wanted, table=table, options=options)
         swept = tuple(_swept(report) for report in reports)
         detail = {
             "deleted": sum(each.deleted for each in swept),

@@ -28,11 +28,11 @@ if typing.TYPE_CHECKING:
     from gandy.lifecycle.entry import check, forget, quarantine, release, sweep
     from gandy.lifecycle.reports.audit import audit
     from gandy.lifecycle.reports.plan import plan
-    from gandy.lifecycle.supervisor.tick import Attendance, run_contracts
+    from gandy.lifecycle.supervisor.tick import SweepOptions, run_contracts
 
 __all__ = [
-    "Attendance",
     "Contract",
+    "SweepOptions",
     "Table",
     "Throttle",
     "audit",
@@ -60,7 +60,7 @@ __all__ = [
 ]
 
 _NEEDS_A_DATABASE = {
-    "Attendance": "gandy.lifecycle.supervisor.tick",
+    "SweepOptions": "gandy.lifecycle.supervisor.tick",
     "audit": "gandy.lifecycle.reports.audit",
     "check": "gandy.lifecycle.entry",
     "forget": "gandy.lifecycle.entry",

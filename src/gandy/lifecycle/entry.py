@@ -19,7 +19,7 @@ from gandy.lifecycle.state.setup import (
     sweep_obstacle,
 )
 from gandy.lifecycle.state.tables import HOLD, LEASE, QUARANTINE, RULE
-from gandy.lifecycle.supervisor.tick import PATIENT, Attendance, run_contracts
+from gandy.lifecycle.supervisor.tick import PATIENT, SweepOptions, run_contracts
 from gandy.sweep import Budget
 
 if TYPE_CHECKING:
@@ -71,11 +71,11 @@ def sweep(
     target: str | None = None,
     *,
     table: str | None = None,
-    attendance: Attendance | None = None,
+    options: SweepOptions | None = None,
 ) -> list[ContractReport]:
     """Sweep now, within the budget: a contract that does not fit is refused before anything is deleted."""
-    by = replace(attendance or Attendance(), is_strict=True, pages=None, wait_for_lease=PATIENT)
-    return run_contracts(contracts, target, table=table, attendance=by)
+    by = replace(options or SweepOptions(), is_strict=True, pages=None, wait_for_lease=PATIENT)
+    return run_contracts(contracts, target, table=table, options=by)
 
 
 def quarantine(target: str, *, table: str | None = None) -> list[QuarantinedRow]:
@@ -129,12 +129,12 @@ class DeletedRows:
 
 
 def delete_old_rows(
-    table: Table, target: str, *, limit: int = DEFAULT_LIMIT, attendance: Attendance | None = None
+    table: Table, target: str, *, limit: int = DEFAULT_LIMIT, options: SweepOptions | None = None
 ) -> DeletedRows:
     """Delete at most `limit` dead rows by the table's rules; a concurrent second start does nothing."""
     contract = Contract(f"delete_old_rows.{table.label}", [table], budget=Budget(rows=limit))
-    by = replace(attendance or Attendance(), is_limited=True, is_strict=True)
-    [report] = run_contracts([contract], target, attendance=by)
+    by = replace(options or SweepOptions(), is_limited=True, is_strict=True)
+    [report] = run_contracts([contract], target, options=by)
     if report.doubt is not None:
         raise ClockDoubtedError(report.doubt)
     for failure in report.failures:

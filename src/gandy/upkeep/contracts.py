@@ -81,7 +81,7 @@ def keep_contract(request: ContractRequest, shift: ContractShift) -> SweptContra
 
 def _swept(scheduler: str, shift: ContractShift) -> ContractReport:
     try:
-        attendance = lifecycle.Attendance(
+        options = lifecycle.SweepOptions(
             is_stopping=shift.is_stopping,
             rest=shift.rest,
             clock=shift.clock,
@@ -89,7 +89,7 @@ def _swept(scheduler: str, shift: ContractShift) -> ContractReport:
             believed=shift.believed,
             is_clock_right=shift.is_clock_right,
         )
-        [report] = lifecycle.run_contracts([shift.contract], attendance=attendance)
+        [report] = lifecycle.run_contracts([shift.contract], options=options)
     except GandyError as error:  # no database is named, or its URL is invalid
         process_metrics().failed(scheduler)
         announce.tick_failed(scheduler, table="", rule="", error=str(error))

@@ -21,7 +21,7 @@ Next = Annotated[str, Query(max_length=500)]
 Code = Annotated[str | None, Query(max_length=LONGEST_TOKEN)]
 
 
-@pages.door("/login")
+@pages.login("/login")
 async def show_login(request: Request, next: Next = "/", code: Code = None) -> Response:  # noqa: A002 the name in the URL
     """Show the login form, or redeem the code of a link."""
     if code is None:
@@ -31,7 +31,7 @@ async def show_login(request: Request, next: Next = "/", code: Code = None) -> R
     return _refuse(request, next, CodeSpentError()) if session is None else _welcome(request, next, session)
 
 
-@pages.door("/login", method="POST")
+@pages.login("/login", method="POST")
 async def log_in(
     request: Request,
     token: Annotated[str, Form(max_length=LONGEST_TOKEN)] = "",
@@ -47,7 +47,7 @@ async def log_in(
     return _welcome(request, next, await gate.keyring.open_session(found, gate.name_of(found, name)))
 
 
-@pages.door("/logout", method="POST")
+@pages.login("/logout", method="POST")
 async def log_out(request: Request) -> Response:
     """Delete the session and its cookie."""
     refuse_foreign(request)

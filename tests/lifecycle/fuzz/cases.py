@@ -15,7 +15,7 @@ import psutil
 
 from gandy.clock import ManualClock
 from gandy.errors import ContractInvalidError, ContractRefusedError
-from gandy.lifecycle import Attendance, loads, plan, run_contracts
+from gandy.lifecycle import SweepOptions, loads, plan, run_contracts
 from tests.lifecycle.fuzz.bench import Bench
 from tests.lifecycle.fuzz.contracts import Contracts
 from tests.lifecycle.fuzz.data import Filler
@@ -178,7 +178,7 @@ class _Case:
             read = loads(self.text)
             if is_planned:
                 said.planned = self._plan(read, url, clock=clock, contracts=contracts)
-            reports = run_contracts(read, url, attendance=Attendance(clock=clock, is_clock_right=True))
+            reports = run_contracts(read, url, options=SweepOptions(clock=clock, is_clock_right=True))
         except (ContractInvalidError, ContractRefusedError) as error:
             said.refused = str(error)
             return said

@@ -12,7 +12,7 @@ from tests.web.access.judge import Verdict
 from tests.web.access.matrix import CONFIGURATIONS, Counted, walk
 from tests.web.access.routes import ROUTES
 
-_COLUMNS = (Verdict.CLOSED, Verdict.UNKNOWN, Verdict.FORBIDDEN, Verdict.DOOR, Verdict.ANSWERED)
+_COLUMNS = (Verdict.CLOSED, Verdict.UNKNOWN, Verdict.FORBIDDEN, Verdict.LOGIN, Verdict.ANSWERED)
 
 
 def table(found: list[Counted]) -> str:

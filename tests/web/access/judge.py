@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 Allowed: TypeAlias = Literal["stranger", "reader", "operator"]
 
 PROBES: Final = {"/healthz", "/readyz"}
-DOOR: Final = {"/login", "/logout"}
+LOGIN: Final = {"/login", "/logout"}
 
 
 class Verdict(StrEnum):
@@ -22,7 +22,7 @@ class Verdict(StrEnum):
     UNKNOWN = "401 or the login page"
     FORBIDDEN = "403"
     CLOSED = "503 that names the variable"
-    DOOR = "the login page itself"
+    LOGIN = "the login page itself"
     WRONG = "wrong"
 
 
@@ -32,8 +32,8 @@ def expected(asked: Asked, allowed: Allowed, *, is_closed: bool) -> Verdict:
         return Verdict.ANSWERED
     if is_closed:
         return Verdict.CLOSED
-    if asked.path in DOOR:
-        return Verdict.DOOR
+    if asked.path in LOGIN:
+        return Verdict.LOGIN
     if asked.path.startswith("/static/"):
         return Verdict.ANSWERED
     if allowed == "stranger":
@@ -46,9 +46,9 @@ def seen(asked: Asked, answer: Answer) -> Verdict:
     leads_to_login = answer.status == 303 and answer.header("location").startswith("/login")
     if answer.status == 503:
         return Verdict.CLOSED if "GANDY_WEB_TOKEN" in answer.text else Verdict.WRONG
-    if asked.path in DOOR:
+    if asked.path in LOGIN:
         is_fine = answer.status in {200, 401} or leads_to_login
-        return Verdict.DOOR if is_fine and not answer.cookie else Verdict.WRONG
+        return Verdict.LOGIN if is_fine and not answer.cookie else Verdict.WRONG
     if answer.status == 401 or leads_to_login:
         return Verdict.UNKNOWN
     if answer.status == 403:

@@ -57,7 +57,7 @@ _told: set[str] = set()
 _lock = Lock()
 
 
-def doubted(session: TargetSession, url: str, by: Attendance) -> str | None:
+def doubted(session: TargetSession, url: str, by: SweepOptions) -> str | None:
     """Return why the clock is not trusted; None if it is, or if an operator or the caller overrules."""
     now, newest = newest_lease(session)
     steadiness = _watch(url, by.clock).observe(now)
@@ -110,7 +110,7 @@ def _sleep(span: timedelta) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attendance:
+class SweepOptions:
     """The callbacks and options of a run: confirmation, progress, stopping."""
 
     confirm: Confirm = confirm_nothing
@@ -134,11 +134,11 @@ def run_contracts(
     contracts: Iterable[Contract],
     target: str | None = None,
     *,
-    attendance: Attendance | None = None,
+    options: SweepOptions | None = None,
     table: str | None = None,
 ) -> list[ContractReport]:
     """Run each contract once; report and log failures, and continue with the others."""
-    by = attendance or Attendance()
+    by = options or SweepOptions()
     wanted = gathered(contracts, target)
     by.metrics.declare(wanted)
     return [
@@ -155,7 +155,7 @@ class _Kept:
     contracts: tuple[Contract, ...]  # all contracts of its database
 
 
-def _keep(kept: _Kept, target: str | None, by: Attendance, *, table: str | None) -> ContractReport:
+def _keep(kept: _Kept, target: str | None, by: SweepOptions, *, table: str | None) -> ContractReport:
     contract = kept.contract
     url = contract.target(target)
     report = ContractReport(scheduler=contract.name)
@@ -197,7 +197,7 @@ class _Tick:
     kept: _Kept
     session: TargetSession
     lease: Lease
-    by: Attendance
+    by: SweepOptions
 
     @property
     def contract(self) -> Contract:
@@ -290,7 +290,7 @@ def _contract_run(
     )
 
 
-def _wait_for_lease(session: TargetSession, scheduler: str, by: Attendance) -> Lease | None:
+def _wait_for_lease(session: TargetSession, scheduler: str, by: SweepOptions) -> Lease | None:
     """Wait for the lease; that of a killed process is free at once, or when it expires."""
     lease = _first_lease(session, scheduler)
     waited = timedelta(0)
@@ -312,7 +312,7 @@ def _first_lease(session: TargetSession, scheduler: str) -> Lease | None:
         return take_lease(session, scheduler)
 
 
-def _failed_whole(report: ContractReport, by: Attendance, error: str) -> None:
+def _failed_whole(report: ContractReport, by: SweepOptions, error: str) -> None:
     if any(failure.error == error for failure in report.failures):
         return  # already reported by the rule
     report.failures.append(RuleFailure(table="", rule="", error=error))
@@ -328,12 +328,12 @@ def keep_contracts(
     target: str | None,
     *,
     stop: Event,
-    attendance: Attendance | None = None,
+    options: SweepOptions | None = None,
     ticked: Callable[[ContractReport], None] = lambda _report: None,
 ) -> None:
     """Run the contracts at their intervals until `stop` is set, which ends a sweep between two batches."""
     by = replace(
-        attendance or Attendance(),
+        options or SweepOptions(),
         is_stopping=stop.is_set,
         rest=lambda span: _rest(stop, span),
         beside=contracts,
@@ -347,7 +347,7 @@ def keep_contracts(
         if stop.wait(max(0.0, at - time.monotonic())):
             return
         every = contracts[index].interval.total_seconds()
-        for report in run_contracts([contracts[index]], target, attendance=by):
+        for report in run_contracts([contracts[index]], target, options=by):
             ticked(report)
             if report.doubt is not None:
                 every = min(every, STEADY_FOR.total_seconds())

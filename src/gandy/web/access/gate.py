@@ -228,7 +228,7 @@ class Access(Enum):
     """The access class of a route."""
 
     PROBE = "probe"  #: open to everyone
-    DOOR = "door"  #: login and logout; open if a token is set
+    LOGIN = "login"  #: login and logout; open if a token is set
     READS = "reads"
     CHANGES = "changes"
 
@@ -268,7 +268,7 @@ class Gate:
             return None
         self.refuse_closed(request)
         match access:
-            case Access.DOOR:
+            case Access.LOGIN:
                 return None
             case Access.READS:
                 return await self.identify(request)

@@ -76,10 +76,10 @@ class ProbeRoute(GuardedRoute):
     access = Access.PROBE
 
 
-class DoorRoute(GuardedRoute):
+class LoginRoute(GuardedRoute):
     """A route for clients that are not logged in; closed if no token is set."""
 
-    access = Access.DOOR
+    access = Access.LOGIN
 
 
 class ReadingRoute(GuardedRoute):
@@ -118,7 +118,7 @@ class Routes(APIRouter):
         """Declare a route open to everyone."""
         return self._declare(path, "GET", ProbeRoute, options)
 
-    def door(
+    def login(
         self,
         path: str,
         *,
@@ -126,7 +126,7 @@ class Routes(APIRouter):
         **options: Any,  # noqa: ANN401 the same
     ) -> Callable[[Endpoint], Endpoint]:
         """Declare a route for login or logout."""
-        return self._declare(path, method, DoorRoute, options)
+        return self._declare(path, method, LoginRoute, options)
 
     def reads(self, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:  # noqa: ANN401 the same
         """Declare a route that changes nothing."""
