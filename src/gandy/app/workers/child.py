@@ -171,7 +171,7 @@ class _Reports:
         self._ended += isinstance(event, RunFinished)
 
     async def run(self) -> None:
-        """WorkerReport for ever."""
+        """Report until this is cancelled."""
         sent_at = 0.0
         while True:
             if self._has_news or time.monotonic() - sent_at >= BEAT_SECONDS:
@@ -180,7 +180,7 @@ class _Reports:
             await asyncio.sleep(REPORT_SECONDS)
 
     def send(self) -> None:
-        """WorkerReport now."""
+        """Report now."""
         has_news, self._has_news = self._has_news, False
         self.parent.send(
             WorkerReport(
