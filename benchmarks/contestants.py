@@ -43,6 +43,8 @@ CONTESTANTS = {
     "single delete": Launch("benchmarks.lifecycle.single_delete"),
     "pgqueuer": Launch("benchmarks.peers.pgqueuer_peer", environment="pgqueuer"),
     "oban": Launch("benchmarks.peers.oban_peer", environment="oban"),
+    "awa": Launch("benchmarks.peers.awa_peer", environment="awa"),
+    "django-ox": Launch("benchmarks.peers.django_ox_peer", environment="django_ox"),
     "chancy": Launch("benchmarks.peers.chancy_peer", environment="chancy"),
     "procrastinate": Launch("benchmarks.peers.procrastinate_peer", environment="procrastinate"),
     "dbos": Launch("benchmarks.peers.dbos_peer", environment="dbos"),

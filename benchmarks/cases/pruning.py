@@ -28,7 +28,7 @@ CASES = (
         name="pruning",
         title="Removing finished jobs that are old",
         unit="jobs",
-        contestants=("direct deletion", "gandy by row", "gandy by day", "oban", "chancy", "procrastinate"),
+        contestants=("direct deletion", "gandy by row", "gandy by day", "oban", "chancy", "procrastinate", "django-ox"),
         base="direct deletion",
         measure=pruning,
         full=Scale(rounds=3, size=200_000),

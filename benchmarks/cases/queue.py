@@ -49,20 +49,22 @@ def idle_pickup(session: Session, samples: int) -> Measured:
 
 
 QUICK = Scale(rounds=1, size=1_000)
-PEERS = ("pgqueuer", "oban", "chancy", "APScheduler 3", "procrastinate", "dbos", "APScheduler 4")
+PEERS = ("pgqueuer", "awa", "oban", "chancy", "APScheduler 3", "procrastinate", "dbos", "APScheduler 4", "django-ox")
 #: APScheduler 3 allows one scheduler to a job store.
 PEERS_OF_MANY = tuple(peer for peer in PEERS if peer != "APScheduler 3")
 #: A round is long enough that opening connections and gathering speed do not count.
 JOBS_TO_WORK = 40_000
 FEWER_TO_WORK = {
+    "awa": 2,
     "oban": 4,
     "chancy": 4,
     "APScheduler 3": 16,
     "procrastinate": 32,
     "dbos": 32,
     "APScheduler 4": 64,
+    "django-ox": 64,
 }
-FEWER_TO_ENQUEUE = {"oban": 4, "chancy": 4, "APScheduler 3": 16, "dbos": 16, "APScheduler 4": 32}
+FEWER_TO_ENQUEUE = {"oban": 4, "chancy": 4, "APScheduler 3": 16, "dbos": 16, "APScheduler 4": 32, "django-ox": 4}
 SHOWN_BY_THROUGHPUT_1 = tuple(peer for peer in PEERS if peer != "pgqueuer")
 APSCHEDULER_3 = "APScheduler 3 has no queue: a job's row is gone when the job is handed to a thread."
 

@@ -48,7 +48,7 @@ def _tick(session: Session, *, manifests: int, due: int) -> Cost:
 DIRECT = "direct schedules"
 BOTH = ("gandy schedules", DIRECT)
 #: Those whose schedules can be let come due all at once; the README says who is missing and why.
-PEERS = ("oban", "APScheduler 3", "procrastinate", "chancy", "pgqueuer", "APScheduler 4")
+PEERS = ("oban", "APScheduler 3", "procrastinate", "chancy", "pgqueuer", "APScheduler 4", "awa", "django-ox")
 FEWER_DUE = {
     "oban": 2,
     "APScheduler 3": 5,
@@ -56,6 +56,8 @@ FEWER_DUE = {
     "chancy": 4,
     "pgqueuer": 2,
     "APScheduler 4": 20,
+    "awa": 5,
+    "django-ox": 20,
 }
 
 CASES = (
