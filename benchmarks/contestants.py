@@ -8,6 +8,8 @@ CONTESTANTS = {
     "gandy": Launch("benchmarks.gandy_contestant"),
     "gandy beside kept runs": Launch("benchmarks.gandy_beside", arguments=("kept",)),
     "gandy beside future entries": Launch("benchmarks.gandy_beside", arguments=("future",)),
+    "gandy beside another's": Launch("benchmarks.gandy_beside", arguments=("another",)),
+    "gandy under a snapshot": Launch("benchmarks.gandy_held"),
     "gandy on SQLite": Launch("benchmarks.gandy_on_sqlite"),
     "direct SQLite": Launch("benchmarks.ceilings.sqlite_loop"),
     "t1": Launch("benchmarks.ceilings.one_table"),

@@ -26,7 +26,8 @@ QUEUE, NO_QUEUE = "default", "nothing"
 COMPLETED = "SELECT coalesce(sum(completed_count), 0) FROM awa.receipt_completion_batches"
 QUEUED = "SELECT count(*) FROM awa.ready_entries"
 MAKE_DUE = """
-UPDATE awa.cron_jobs SET created_at = created_at - interval '2 hours', last_enqueued_at = now() - interval '2 hours'
+UPDATE awa.cron_jobs
+SET created_at = created_at - interval '2 hours', last_enqueued_at = now() - interval '2 hours'
 """
 SEEDED = "SELECT count(*) FROM awa.cron_jobs"
 ANY_DUE = "SELECT EXISTS (SELECT FROM awa.cron_jobs WHERE last_enqueued_at < date_trunc('hour', now()))"
@@ -49,12 +50,7 @@ class AwaPeer(AsynchronousPeer):
     def __init__(self) -> None:
         super().__init__()
         self._workers = WORKERS
-        self._manifests = 0
-
-    @property
-    def unfinished_sql(self) -> str:
-        """Every entry stays where it is; what is done is counted in batches."""
-        return f"SELECT ({COMPLETED}) < {self._enqueued}"
+        self._manifests = self._enqueued = 0
 
     def tune(self, workers: int) -> None:
         """Set what a sweep varies."""
@@ -112,6 +108,11 @@ class AwaPeer(AsynchronousPeer):
 
     async def _submit(self) -> None:
         await self._client.insert(NoOp(1, "c-1001"), queue=QUEUE)
+
+    async def _work(self) -> None:
+        """Every entry stays where it is; what is done is counted in batches."""
+        async with self._working():
+            await self._until_none(f"SELECT ({COMPLETED}) < {self._enqueued}")
 
     @asynccontextmanager
     async def _working(self) -> AsyncIterator[object]:
