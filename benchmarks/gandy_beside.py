@@ -11,7 +11,7 @@ from benchmarks.protocol import serve
 from benchmarks.statements import load_statements
 
 STATEMENTS = load_statements(__file__)
-#: 20,000 jobs: 5,000,000 kept runs; 1,000,000 future entries; 1,000,000 of another's runs and as many queued entries.
+#: 20,000 jobs: 5,000,000 kept runs; 1,000,000 future entries; 1,000,000 runs and as many entries of another.
 ROWS_PER_JOB = {"kept": 250, "future": 50, "another": 50}
 FILLS = {"kept": ("kept",), "future": ("future",), "another": ("others_group", "others_runs", "others_queue")}
 

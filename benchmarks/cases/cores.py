@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 ONE, TWO = "up", "up --workers 2"
 PROCESSES: Final = {ONE: 1, TWO: 2}
-FULL: Final = Span(warm_up=3.0, window=15.0)
-QUICK: Final = Span(warm_up=1.0, window=3.0)
+FULL: Final = Span(warm_up=3.0, window=20.0)
+QUICK: Final = Span(warm_up=1.0, window=5.0)
 GOAL: Final = Goal(contestant=TWO, metric="per second", at_least=1.8, than=ONE)
 NOTE: Final = (
     f"Jobs of {MILLISECONDS} ms CPU time on the event loop, all services on. "

@@ -32,10 +32,11 @@ SCHEDULES = "SELECT count(*) FROM django_ox_oxscheduletick"
 MAKE_DUE = "UPDATE django_ox_oxscheduletick SET scheduled_for = scheduled_for - interval '1 hour'"
 FILL = """
 INSERT INTO django_ox_oxtask (
-    id, task_path, args, kwargs, priority, queue_name, backend_name, status, enqueued_at, run_after, started_at,
-    last_attempted_at, finished_at, attempts, max_attempts, worker_ids, errors, lease_epoch)
+    id, task_path, args, kwargs, priority, queue_name, backend_name, status, takes_context,
+    enqueued_at, run_after, started_at, last_attempted_at, finished_at,
+    attempts, max_attempts, worker_ids, errors, lease_epoch)
 SELECT gen_random_uuid(), '__main__.no_op', '[1, "c-1001"]', '{{}}', 0, 'default', 'default', 'SUCCESSFUL',
-       at, at, at, at, at, 1, 3, '["w"]', '[]', 1
+       false, at, at, at, at, at, 1, 3, '["w"]', '[]', 1
 FROM generate_series(1, 2 * {runs}) n,
      LATERAL (SELECT now() - CASE WHEN n <= {runs} THEN interval '2 days' ELSE interval '0' END AS at) t
 """
