@@ -1,7 +1,7 @@
 """What Gandy is compared with does not change by accident: the SHA-256 of every file that makes it up.
 
-`python -m benchmarks.frozen` writes the list again. Do so only after a change that was meant, and measure again
-what changed: figures from before and after it do not belong in one table.
+`python -m benchmarks.frozen` writes the list again. Do so only after a change that was meant, and measure
+again what changed: figures from before and after it do not belong in one table.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ LISTING: Final = HERE / "frozen.toml"
 FOLDERS: Final = (HERE / "peers", HERE / "ceilings")
 ENDINGS: Final = {".py", ".sql", ".txt"}
 HEAD: Final = """\
-# The SHA-256 of every file that says what Gandy is compared with: the peers' pins and settings, the direct SQL,
-# and the migrations that make t3m's tables. A test holds it, so that no contestant gets slower while Gandy gets
-# faster.
+# The SHA-256 of every file that says what Gandy is compared with: the peers' pins and settings, the direct
+# SQL, and the migrations that make t3m's tables. A test holds it, so that no contestant gets slower while
+# Gandy gets faster.
 #
 # To change one on purpose: change the file; say in the commit why (a newer version, a better setting that
 # `python -m benchmarks.sweep NAME` found, a fault of the harness); run `python -m benchmarks.frozen`; measure
-# the cases again in which the contestant takes part, all in one run.
+# the cases in which the contestant takes part again, all in one run.
 
 [sha256]
 """

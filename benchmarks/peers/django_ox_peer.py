@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import queue
 import threading
@@ -159,7 +160,7 @@ class DjangoOx(Contestant):
     def delete(self) -> float:
         """Its command, with its batches of a thousand; answers how long all of it took."""
         begun = time.monotonic()
-        self._call("ox_prune", older_than=RETENTION)
+        self._call("ox_prune", older_than=RETENTION, stdout=io.StringIO())
         return time.monotonic() - begun
 
     def remaining(self) -> list[int]:
