@@ -25,7 +25,7 @@ SETTINGS: dict[str, list[dict[str, object]]] = {
         for driver in ("asyncpg", "psycopg")
         for batch in (50, 100, 250, 500, 1_000)
     ],
-    "awa": [{"workers": workers} for workers in (50, 100, 200, 500)],
+    "awa": [{"workers": workers} for workers in (100, 200, 500, 1_000, 2_000)],
     "oban": [{"limit": limit} for limit in (20, 50, 100, 200, 500)],
     "chancy": [
         {"concurrency": concurrency, "send_every": send_every}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 # From the sweep.
-WORKERS = 200
+WORKERS = 500
 CONNECTIONS = 20
 ENQUEUE_CHUNK = 5_000
 QUEUE, NO_QUEUE = "default", "nothing"
@@ -90,6 +90,7 @@ class AwaPeer(AsynchronousPeer):
 
     async def _open(self) -> None:
         self._client = self._new()
+        self._connection.prepare_threshold = None  # what is prepared does not outlive the tables
 
     async def _close(self) -> None:
         await self._client.close()
@@ -99,7 +100,6 @@ class AwaPeer(AsynchronousPeer):
         await self._client.close()
         self._client = self._new()
         self._connection.execute("DELETE FROM awa.cron_jobs")
-        self._connection.execute("DEALLOCATE ALL")
 
     async def _enqueue(self, jobs: int) -> None:
         made = [NoOp(number, "c-1001") for number in range(jobs)]
