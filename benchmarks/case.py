@@ -26,10 +26,10 @@ FRAME = " |+-"  # what Python draws around a group of exceptions
 
 
 class NotTimedError(ValueError):
-    """A case measures a number of items, so it cannot last for a given time."""
+    """The size of a case is no time, so it cannot last for a given one."""
 
     def __init__(self, case: str) -> None:
-        super().__init__(f"case {case} does not take --seconds: its size is a number of items")
+        super().__init__(f"case {case} does not take --seconds: its size is not a time")
         self.case = case
 
 

@@ -141,7 +141,7 @@ CASES = (
     ),
     Case(
         name="held-snapshot",
-        title="Half load while another session holds a snapshot for ten minutes",
+        title="Half load while another session holds a snapshot, after a sixth of that time without",
         unit=SECONDS,
         contestants=(HELD,),
         base=HELD,
