@@ -74,7 +74,7 @@ docs: setup ## Build the documentation as a site with search in dist/site; a bro
 	@echo "open dist/site/index.html"
 
 .PHONY: bench
-bench: setup ## Every benchmark, in under an hour; CASE="throughput-1 pruning" for some
+bench: setup ## Every benchmark, in about an hour and a half; CASE="throughput-1 pruning" for some
 	$(BIN)/python -m benchmarks $(if $(CASE),--case "$(CASE)")
 
 .PHONY: bench-quick

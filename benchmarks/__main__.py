@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--case NAME[,NAME]]... [--quick] [--list]`."""
+"""`python -m benchmarks [--case NAME[,NAME]]... [--seconds N] [--quick] [--list]`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING
 
+from benchmarks.case import Case, NotTimedError
 from benchmarks.cases import CASES
 from benchmarks.machine import describe
 from benchmarks.report import markdown
@@ -18,6 +19,8 @@ from benchmarks.server import running_server
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from benchmarks.cases import RunnableCase
 
 FAILED = 1
 WRONG_CALL = 2
@@ -38,7 +41,22 @@ def main() -> int:
     if unknown:
         print(f"no such case: {', '.join(unknown)}; --list shows all", file=sys.stderr)
         return WRONG_CALL
-    return _run(names or list(CASES), is_quick=arguments.quick)
+    try:
+        chosen = _chosen(names or list(CASES), arguments.seconds)
+    except NotTimedError as error:
+        print(error, file=sys.stderr)
+        return WRONG_CALL
+    return _run(chosen, is_quick=arguments.quick)
+
+
+def _chosen(names: Sequence[str], seconds: int | None) -> list[RunnableCase]:
+    return [CASES[name] if seconds is None else _lasting(CASES[name], seconds) for name in names]
+
+
+def _lasting(case: RunnableCase, seconds: int) -> RunnableCase:
+    if isinstance(case, Case):
+        return case.lasting(seconds)
+    raise NotTimedError(case.name)
 
 
 def _parse() -> argparse.Namespace:
@@ -49,22 +67,28 @@ def _parse() -> argparse.Namespace:
         "--case", action="append", default=[], metavar="NAME", help="only this one (repeatable, or a list)"
     )
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that all runs, not how fast")
+    parser.add_argument(
+        "--seconds",
+        type=int,
+        metavar="N",
+        help="how long cases last whose size is a time: soak, held-snapshot",
+    )
     parser.add_argument("--list", action="store_true", help="list the cases and end")
     return parser.parse_args()
 
 
-def _run(names: Sequence[str], *, is_quick: bool) -> int:
+def _run(chosen: Sequence[RunnableCase], *, is_quick: bool) -> int:
     """Measure, keep and print each; a case that fails does not stop the others."""
     begun, failed = time.monotonic(), []
     with running_server() as server:
         print("".join(f"- {name}: {value}\n" for name, value in describe(server).items()), flush=True)
-        for number, name in enumerate(names, start=1):
-            _progress(begun, f"{number} of {len(names)}: {name}")
+        for number, case in enumerate(chosen, start=1):
+            _progress(begun, f"{number} of {len(chosen)}: {case.name}")
             try:
-                result = CASES[name].run(server, is_quick=is_quick)
+                result = case.run(server, is_quick=is_quick)
             except Exception:  # noqa: BLE001 - shown, counted, and the hour is not lost
                 traceback.print_exc()
-                failed.append(name)
+                failed.append(case.name)
                 continue
             save(result)
             print(markdown(result), flush=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, Self
 
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.environments import EnvironmentUnavailableError
@@ -18,11 +18,26 @@ from benchmarks.session import Session, open_session
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from benchmarks.goals import Goal
     from benchmarks.server import Server
 
 
+SECONDS = "seconds"  # the unit of a case whose size is a time
 FRAME = " |+-"  # what Python draws around a group of exceptions
+
+
+class NotTimedError(ValueError):
+    """The size of a case is no time, so it cannot last for a given one."""
+
+    def __init__(self, case: str) -> None:
+        super().__init__(f"case {case} does not take --seconds: its size is not a time")
+        self.case = case
+
+
+class Judged(Protocol):
+    """What a case is held to."""
+
+    def verdict(self, rounds: Rounds[str]) -> str:
+        """One line: what was asked for, what came out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +63,18 @@ class Case:
     headline: str = "per second"
     workers: int = 1
     notes: tuple[str, ...] = field(default=())
-    goals: tuple[Goal, ...] = ()
+    goals: tuple[Judged, ...] = ()
     #: How many times fewer items a slow contestant gets, so that its rounds take seconds too.
     fewer: Mapping[str, int] = field(default_factory=dict)
     #: Contestants that a quick run can do without, since another case shows that they work.
     not_when_quick: tuple[str, ...] = ()
+
+    def lasting(self, seconds: int) -> Self:
+        """The same case, measured for so long; for those whose size is a time."""
+        if self.unit != SECONDS:
+            raise NotTimedError(self.name)
+        full, quick = (replace(scale, size=seconds) for scale in (self.full, self.quick))
+        return replace(self, full=full, quick=quick)
 
     def size_for(self, contestant: str, scale: Scale) -> int:
         """How many items this contestant gets a round."""

@@ -1,4 +1,4 @@
-"""Gandy beside much that is stored: kept runs, or entries of the future. Neither should be felt."""
+"""Gandy beside much that is stored: kept runs, entries of the future, or all that is another owner's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from benchmarks.protocol import serve
 from benchmarks.statements import load_statements
 
 STATEMENTS = load_statements(__file__)
-ROWS_PER_JOB = {"kept": 250, "future": 50}  # 20,000 jobs: 5,000,000 kept runs, 1,000,000 future entries
+#: 20,000 jobs: 5,000,000 kept runs; 1,000,000 future entries; 1,000,000 runs and as many entries of another.
+ROWS_PER_JOB = {"kept": 250, "future": 50, "another": 50}
+FILLS = {"kept": ("kept",), "future": ("future",), "another": ("others_group", "others_runs", "others_queue")}
 
 
 class GandyBeside(GandyContestant):
@@ -29,7 +31,8 @@ class GandyBeside(GandyContestant):
             return
         self.enqueue(1)  # the default group is there from here on
         with psycopg.connect(self._url, autocommit=True) as connection:
-            connection.execute(STATEMENTS[self._what], {"rows": wanted - self._rows})
+            for name in FILLS[self._what]:
+                connection.execute(STATEMENTS[name], {"rows": wanted - self._rows})
             connection.execute(STATEMENTS["analyze"])
         self._rows = wanted
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from benchmarks.rounds import Rounds
 
 
@@ -21,11 +23,14 @@ class Goal:
 
     def verdict(self, rounds: Rounds[str]) -> str:
         """One line: what was asked for, what came out."""
+        missing = [name for name in (self.contestant, self.than) if name and not is_measured(rounds, name)]
+        if missing:
+            return f"{self._asked()}: not judged, since {' and '.join(missing)} was not measured."
         figure = self._figure(rounds)
         is_met = (self.at_least is None or figure >= self.at_least) and (
             self.at_most is None or figure <= self.at_most
         )
-        return f"{self._asked()}: {figure:.2f}, {'met' if is_met else '**missed**'}."
+        return f"{self._asked()}: {figure:.2f}, {word_for(is_met=is_met)}."
 
     def _figure(self, rounds: Rounds[str]) -> float:
         if self.than is None:
@@ -37,6 +42,44 @@ class Goal:
         bound = " and ".join(f"{word} {value:g}" for word, value in bounds.items() if value is not None)
         times = "" if self.than is None else f" times {self.than}"
         return f"Goal for {self.contestant}: {self.metric} {bound}{times}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lead:
+    """No worse than the best of several others, by the median of ratios taken round by round."""
+
+    contestant: str
+    metric: str
+    others: tuple[str, ...]
+
+    def verdict(self, rounds: Rounds[str]) -> str:
+        """One line: which of the others was the best, and how the contestant compares with it."""
+        asked = f"Goal for {self.contestant}: {self.metric} no worse than the best peer's"
+        measured = [name for name in self.others if is_measured(rounds, name)]
+        if not measured or not is_measured(rounds, self.contestant):
+            return f"{asked}: not judged, since none was measured."
+        best = self._best(rounds, measured)
+        figure = rounds.ratio(self.contestant, best, self.metric).median
+        is_met = figure <= 1 if self._is_less_better else figure >= 1
+        return f"{asked}: {figure:.2f} times {best}'s, {word_for(is_met=is_met)}."
+
+    @property
+    def _is_less_better(self) -> bool:
+        return self.metric.endswith("ms")
+
+    def _best(self, rounds: Rounds[str], measured: Collection[str]) -> str:
+        choose = min if self._is_less_better else max
+        return choose(measured, key=lambda name: rounds.summary(name, self.metric).median)
+
+
+def word_for(*, is_met: bool) -> str:
+    """What the reports say of a goal."""
+    return "met" if is_met else "**missed**"
+
+
+def is_measured(rounds: Rounds[str], contestant: str) -> bool:
+    """Whether a contestant took part to the end."""
+    return all(rounds.samples.get(contestant, [{}]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

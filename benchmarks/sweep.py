@@ -25,6 +25,7 @@ SETTINGS: dict[str, list[dict[str, object]]] = {
         for driver in ("asyncpg", "psycopg")
         for batch in (50, 100, 250, 500, 1_000)
     ],
+    "awa": [{"workers": workers} for workers in (100, 200, 500, 1_000, 2_000)],
     "oban": [{"limit": limit} for limit in (20, 50, 100, 200, 500)],
     "chancy": [
         {"concurrency": concurrency, "send_every": send_every}
@@ -35,6 +36,7 @@ SETTINGS: dict[str, list[dict[str, object]]] = {
     "dbos": [
         {"concurrency": concurrency, "poll": poll} for concurrency in (20, 100, 500) for poll in (0.01, 0.1)
     ],
+    "django-ox": [{"concurrency": concurrency} for concurrency in (1, 5, 10, 20, 50)],
     "APScheduler 3": [{"threads": threads} for threads in (1, 5, 10, 20)],
     "APScheduler 4": [
         {"concurrency": concurrency, "broker": broker}

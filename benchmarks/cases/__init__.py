@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from benchmarks.cases import (
     cleanup,
+    cores,
     lifecycle,
     pages,
     pruning,
@@ -42,6 +43,7 @@ class RunnableCase(Protocol):
 
 _ALL: tuple[RunnableCase, ...] = (
     *queue.CASES,
+    *cores.CASES,
     *shapes.CASES,
     *schedules.CASES,
     *schedules_scale.CASES,

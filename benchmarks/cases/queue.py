@@ -6,6 +6,7 @@ import statistics
 from typing import TYPE_CHECKING
 
 from benchmarks.case import Case, Scale
+from benchmarks.goals import Goal, Lead
 
 if TYPE_CHECKING:
     from benchmarks.rounds import Measured
@@ -40,6 +41,12 @@ def throughput_beside(session: Session, jobs: int) -> Measured:
     return throughput(session, jobs)
 
 
+def beside_another(session: Session, jobs: int) -> Measured:
+    """A full queue and then single jobs, beside 50 runs and 50 queued entries of another for each job."""
+    figures = throughput_beside(session, jobs)
+    return {**figures, **idle_pickup(session, max(jobs // JOBS_PER_PICKUP, 2))}
+
+
 def idle_pickup(session: Session, samples: int) -> Measured:
     """From asking for one job on an idle system to the start of its handler."""
     session.ask_first("reset")
@@ -48,22 +55,50 @@ def idle_pickup(session: Session, samples: int) -> Measured:
     return {"p50 ms": cuts[49], "p99 ms": cuts[98], "max ms": max(taken)}
 
 
+JOBS_PER_PICKUP = 200
 QUICK = Scale(rounds=1, size=1_000)
-PEERS = ("pgqueuer", "oban", "chancy", "APScheduler 3", "procrastinate", "dbos", "APScheduler 4")
+PEERS = (
+    "pgqueuer",
+    "awa",
+    "oban",
+    "chancy",
+    "APScheduler 3",
+    "procrastinate",
+    "dbos",
+    "APScheduler 4",
+    "django-ox",
+)
 #: APScheduler 3 allows one scheduler to a job store.
 PEERS_OF_MANY = tuple(peer for peer in PEERS if peer != "APScheduler 3")
 #: A round is long enough that opening connections and gathering speed do not count.
 JOBS_TO_WORK = 40_000
 FEWER_TO_WORK = {
+    "awa": 2,
     "oban": 4,
     "chancy": 4,
     "APScheduler 3": 16,
     "procrastinate": 32,
     "dbos": 32,
     "APScheduler 4": 64,
+    "django-ox": 64,
 }
-FEWER_TO_ENQUEUE = {"oban": 4, "chancy": 4, "APScheduler 3": 16, "dbos": 16, "APScheduler 4": 32}
+FEWER_TO_ENQUEUE = {
+    "oban": 4,
+    "chancy": 4,
+    "APScheduler 3": 16,
+    "dbos": 16,
+    "APScheduler 4": 32,
+    "django-ox": 4,
+}
 SHOWN_BY_THROUGHPUT_1 = tuple(peer for peer in PEERS if peer != "pgqueuer")
+BESIDE_ANOTHER = "gandy beside another's"
+OWN, RATE, FASTEST_KNOWN = "gandy", "per second", "pgqueuer"
+GOALS_OF_ONE = (
+    Goal(contestant=OWN, metric=RATE, at_least=0.85, than="t3m"),
+    Goal(contestant=OWN, metric=RATE, at_least=2.2, than=FASTEST_KNOWN),
+    Goal(contestant=OWN, metric="WAL bytes", at_most=1_150),
+)
+GOALS_OF_TWO = (Goal(contestant=OWN, metric=RATE, at_least=1.6, than=FASTEST_KNOWN),)
 APSCHEDULER_3 = "APScheduler 3 has no queue: a job's row is gone when the job is handed to a thread."
 
 CASES = (
@@ -78,6 +113,10 @@ CASES = (
         not_when_quick=SHOWN_BY_THROUGHPUT_1,
         full=Scale(rounds=7, size=20_000),
         quick=QUICK,
+        goals=(
+            Goal(contestant=OWN, metric=RATE, at_least=1.3, than=FASTEST_KNOWN),
+            Lead(contestant=OWN, metric=RATE, others=PEERS),
+        ),
     ),
     *(
         Case(
@@ -92,9 +131,13 @@ CASES = (
             quick=QUICK,
             workers=workers,
             notes=notes,
+            goals=(*goals, Lead(contestant=OWN, metric=RATE, others=peers)),
             not_when_quick=SHOWN_BY_THROUGHPUT_1 if workers > 1 else (),
         )
-        for workers, peers, notes in ((1, PEERS, (APSCHEDULER_3,)), (2, PEERS_OF_MANY, ()))
+        for workers, peers, notes, goals in (
+            (1, PEERS, (APSCHEDULER_3,), GOALS_OF_ONE),
+            (2, PEERS_OF_MANY, (), GOALS_OF_TWO),
+        )
     ),
     Case(
         name="throughput-beside",
@@ -106,6 +149,25 @@ CASES = (
         full=Scale(rounds=9, size=20_000),
         quick=QUICK,
         notes=("Kept runs and future entries are in proportion to the jobs of a round.",),
+        goals=tuple(
+            Goal(contestant=name, metric=RATE, at_least=0.9, than=OWN)
+            for name in ("gandy beside kept runs", "gandy beside future entries")
+        ),
+    ),
+    Case(
+        name="small-owner",
+        title="A small application beside another's 1,000,000 runs and 1,000,000 queued entries",
+        unit="jobs",
+        contestants=(OWN, BESIDE_ANOTHER),
+        base=OWN,
+        measure=beside_another,
+        full=Scale(rounds=7, size=20_000),
+        quick=QUICK,
+        notes=("The other's rows are in proportion to the jobs of a round; it has no worker.",),
+        goals=(
+            Goal(contestant=BESIDE_ANOTHER, metric=RATE, at_least=0.9, than=OWN),
+            Goal(contestant=BESIDE_ANOTHER, metric="p50 ms", at_most=1.1, than=OWN),
+        ),
     ),
     Case(
         name="throughput-sqlite",
@@ -117,6 +179,7 @@ CASES = (
         full=Scale(rounds=9, size=10_000),
         quick=QUICK,
         notes=("The database is a file in a temporary folder; the PostgreSQL columns say nothing here.",),
+        goals=(Goal(contestant="gandy on SQLite", metric=RATE, at_least=0.6, than="direct SQLite"),),
     ),
     Case(
         name="idle-pickup",
@@ -129,5 +192,10 @@ CASES = (
         full=Scale(rounds=5, size=100),
         quick=Scale(rounds=1, size=20),
         notes=("t3m: LISTEN and a claim by hand.",),
+        goals=(
+            Goal(contestant=OWN, metric="p50 ms", at_most=1, than=FASTEST_KNOWN),
+            Goal(contestant=OWN, metric="p99 ms", at_most=1, than=FASTEST_KNOWN),
+            Lead(contestant=OWN, metric="p50 ms", others=PEERS),
+        ),
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks.case import Case, Scale
+from benchmarks.goals import Goal, Lead
 
 if TYPE_CHECKING:
     from benchmarks.probe import Cost
@@ -46,9 +47,11 @@ def _tick(session: Session, *, manifests: int, due: int) -> Cost:
 
 
 DIRECT = "direct schedules"
-BOTH = ("gandy schedules", DIRECT)
+OWN, RATE = "gandy schedules", "per second"
+BOTH = (OWN, DIRECT)
+SOON = (Goal(contestant=OWN, metric="tick ms", at_most=1.3, than=DIRECT),)
 #: Those whose schedules can be let come due all at once; the README says who is missing and why.
-PEERS = ("oban", "APScheduler 3", "procrastinate", "chancy", "pgqueuer", "APScheduler 4")
+PEERS = ("oban", "APScheduler 3", "procrastinate", "chancy", "pgqueuer", "APScheduler 4", "awa", "django-ox")
 FEWER_DUE = {
     "oban": 2,
     "APScheduler 3": 5,
@@ -56,6 +59,8 @@ FEWER_DUE = {
     "chancy": 4,
     "pgqueuer": 2,
     "APScheduler 4": 20,
+    "awa": 5,
+    "django-ox": 20,
 }
 
 CASES = (
@@ -66,6 +71,7 @@ CASES = (
         contestants=BOTH,
         base=DIRECT,
         measure=seeding,
+        goals=(Goal(contestant=OWN, metric=RATE, at_least=0.6, than=DIRECT),),
         full=Scale(rounds=5, size=100_000),
         quick=Scale(rounds=1, size=2_000),
     ),
@@ -78,6 +84,10 @@ CASES = (
         measure=all_due,
         fewer=FEWER_DUE,
         notes=("APScheduler 3 and pgqueuer run what is due themselves, the others queue it.",),
+        goals=(
+            Goal(contestant=OWN, metric=RATE, at_least=0.8, than=DIRECT),
+            Lead(contestant=OWN, metric=RATE, others=PEERS),
+        ),
         full=Scale(rounds=5, size=10_000),
         quick=Scale(rounds=1, size=1_000),
     ),
@@ -89,6 +99,7 @@ CASES = (
         base=DIRECT,
         measure=few_due,
         headline="tick ms",
+        goals=SOON,
         full=Scale(rounds=11, size=100_000),
         quick=Scale(rounds=1, size=5_000),
     ),
@@ -100,6 +111,7 @@ CASES = (
         base=DIRECT,
         measure=few_due,
         headline="tick ms",
+        goals=SOON,
         full=Scale(rounds=2, size=1_000_000),
         quick=Scale(rounds=1, size=10_000),
     ),

@@ -53,6 +53,11 @@ CASES = (
         base=SMALLEST,
         measure=same_due,
         headline="cycle ms",
+        goals=tuple(
+            Goal(contestant=name, metric="cycle ms", at_most=1.5, than=SMALLEST)
+            for name in SIZES
+            if name != SMALLEST
+        ),
         full=Scale(rounds=15, size=100),
         quick=Scale(rounds=3, size=1),
     ),

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-import tempfile
+import statistics
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from benchmarks.command import running
 from benchmarks.probe import family, family_cpu
-from benchmarks.shapes.stand import ROOT, stop
 from gandy.store.drivers.opening import migrate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import psycopg
 
     from benchmarks.rounds import Measured
     from benchmarks.server import Server
 
-START_DEADLINE: Final = 60.0
+APPLICATION: Final = "benchmarks.rest.application:app"
 LOOK_EVERY: Final = 0.25
 KIB_PER_MIB: Final = 1024
 
@@ -45,11 +41,11 @@ class Span:
 
 
 def measure(server: Server, arguments: Sequence[str], span: Span) -> Measured:
-    """Run `gandy` with these arguments on an empty queue, and return the four figures."""
+    """Run `gandy` with these arguments on an empty queue, and return the figures."""
     name = "bench_at_rest"
     with server.database(name), server.connect() as watcher:
         migrate(server.url(name))
-        with _running(server.url(name), arguments) as process:
+        with running(server.url(name), APPLICATION, arguments) as process:
             time.sleep(span.settle)
             return _figures(process.pid, name, watcher, seconds=span.measure)
 
@@ -61,11 +57,13 @@ def _figures(pid: int, name: str, watcher: psycopg.Connection, *, seconds: float
         connections.append(_ask(watcher, _CONNECTIONS, name))
         time.sleep(LOOK_EVERY)
     took = time.monotonic() - begun
+    children = [_memory(each) for each in family(pid) if each != pid]
     return {
         "connections": max(connections),
         "transactions/s": (_ask(watcher, _TRANSACTIONS, name) - transactions) / took,
         "% of a core": (family_cpu(pid) - busy) / took * 100,
-        "MiB": sum(_memory(each) for each in family(pid)) / KIB_PER_MIB,
+        "MiB, parent": _memory(pid) / KIB_PER_MIB,
+        "MiB, each child": statistics.fmean(children) / KIB_PER_MIB if children else 0.0,
     }
 
 
@@ -78,37 +76,3 @@ def _memory(pid: int) -> int:
     """Return the memory of a process in KiB; of pages that are shared, its part."""
     found = re.search(r"^Pss:\s*(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
     return int(found.group(1)) if found else 0
-
-
-@contextmanager
-def _running(url: str, arguments: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    with tempfile.TemporaryDirectory(prefix="gandy-bench-") as folder:
-        log = Path(folder) / "log"
-        environment = {
-            **os.environ,
-            "GANDY_DATABASE_URL": url,
-            "PYTHONPATH": _path(),
-            "XDG_STATE_HOME": folder,
-        }
-        command = [sys.executable, "-m", "gandy", "--app", "benchmarks.rest.application:app", *arguments]
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                command, cwd=folder, env=environment, stdout=output, stderr=output, start_new_session=True
-            )
-        try:
-            _await_start(process, log)
-            yield process
-        finally:
-            stop(process)
-
-
-def _path() -> str:
-    return os.pathsep.join([str(ROOT), str(ROOT / "src")])
-
-
-def _await_start(process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + START_DEADLINE
-    while b" is up" not in log.read_bytes():
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"it did not start; its log says:\n{log.read_text(errors='replace')[-2000:]}")
-        time.sleep(LOOK_EVERY)
