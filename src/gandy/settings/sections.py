@@ -326,6 +326,12 @@ class RetentionSettings:
     samples: timedelta = _setting(
         kept_for(), timedelta(days=400), "Daily sizes of tables; those of hours at most 30 days."
     )
+    piece_bytes: int = _setting(
+        whole_number(minimum=1_048_576, maximum=2**40),
+        2**30,
+        "PostgreSQL: the size at which a piece of a day's history, with its log lines, is closed and another "
+        "is begun; it doubles with every 32 further pieces.",
+    )
     interval: timedelta = _setting(_pause(), timedelta(minutes=1), "The pause between two passes.")
 
 

@@ -303,6 +303,12 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
         safety="Records which days have partitions.",
     ),
     Upkeep(
+        table="history_piece",
+        bound="one row for each day with several pieces, until the day is over (PostgreSQL)",
+        means=RemovedInline("dropping past days"),
+        safety="Records into which piece of a day ended runs go.",
+    ),
+    Upkeep(
         table="sequence",
         bound="one row for each sequence (SQLite)",
         means=ByKey(),

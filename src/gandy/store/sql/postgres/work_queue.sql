@@ -239,7 +239,7 @@ FROM unnest(%(id)s::bigint[], %(bucket)s::text[], %(delay_seconds)s::float8[], %
             %(lone_losses)s::int[], %(unique_key)s::text[], %(is_open)s::bool[])
      AS r(id, bucket, delay_seconds, failures, losses, lone_losses, unique_key, is_open)
 -- a run without an origin had no entry: its caller started it
-JOIN gandy.history h ON h.id = r.id AND h.bucket = r.bucket::date AND h.origin IS NOT NULL
+JOIN gandy.history h ON h.id = r.id AND h.bucket = split_part(r.bucket, '/', 1)::date AND h.piece = split_part(r.bucket, '/', 2)::smallint AND h.origin IS NOT NULL
 ON CONFLICT DO NOTHING
 RETURNING id, retry_of;
 
