@@ -74,10 +74,10 @@ async def test_a_delayed_job_waits_for_its_instant(world: World) -> None:
     queued = await queue(world, delay=timedelta(seconds=30))
 
     assert gates(world) == ["time"]
-    assert await world.database.read(next_due()) == 30.0
-    assert await world.database.run(open_due()) == 0
+    assert await world.database.read(next_due(OWNER)) == 30.0
+    assert await world.database.run(open_due(OWNER)) == 0
     world.advance(seconds=30)
-    assert await world.database.run(open_due()) == 1
+    assert await world.database.run(open_due(OWNER)) == 1
     assert (await world.database.run(dispatch(ask()))).ids == queued.ids
 
 

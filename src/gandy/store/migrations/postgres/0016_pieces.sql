@@ -132,3 +132,9 @@ END $$;
 
 DROP TABLE gandy.history_before;
 DROP TABLE gandy.log_before;
+
+-- What waits is found by its owner. Entries that are ready or live are in none of these.
+DROP INDEX gandy.ix_work_queue_future;
+CREATE INDEX ix_work_queue_future ON gandy.work_queue (owner, scheduled_at) WHERE status = 'queued' AND gate = 'time';
+CREATE INDEX ix_work_queue_held ON gandy.work_queue (owner, scheduled_at) WHERE status = 'queued' AND gate = 'manifest';
+CREATE INDEX ix_work_queue_waiting_owner ON gandy.work_queue (owner, id) WHERE status = 'waiting';

@@ -23,7 +23,7 @@ SELECT queued.id FROM told, queued;
 UPDATE gandy.work_queue SET gate = 'open'
 WHERE id = ANY(ARRAY(
     SELECT id FROM gandy.work_queue
-    WHERE status = 'queued' AND gate = 'time' AND scheduled_at <= gandy.now()
+    WHERE owner = %(owner)s AND status = 'queued' AND gate = 'time' AND scheduled_at <= gandy.now()
     ORDER BY scheduled_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
 -- by id alone, which the lock above makes safe: with another condition the plan might read every future entry
 RETURNING id, owner;
@@ -31,7 +31,7 @@ RETURNING id, owner;
 -- name: next_due
 -- The seconds that a loop may sleep.
 SELECT extract(epoch FROM scheduled_at - gandy.now())::float8 AS seconds FROM gandy.work_queue
-WHERE status = 'queued' AND gate = 'time' ORDER BY scheduled_at LIMIT 1;
+WHERE owner = %(owner)s AND status = 'queued' AND gate = 'time' ORDER BY scheduled_at LIMIT 1;
 
 -- name: load_ready
 -- Locks the top entries of each group, in dispatch order; SKIP LOCKED, so that concurrent claims take different entries.
