@@ -22,7 +22,8 @@ PARCELS = 15_000
 #: Every run is in one piece, and its line in the same one.
 PLACES = """
 SELECT count(*), count(DISTINCT h.id), count(DISTINCT h.piece), count(l.id),
-       count(l.id) FILTER (WHERE (l.bucket, l.piece) = (h.bucket, h.piece)), count(*) FILTER (WHERE train_state = 'completed')
+       count(l.id) FILTER (WHERE (l.bucket, l.piece) = (h.bucket, h.piece)),
+       count(*) FILTER (WHERE train_state = 'completed')
 FROM gandy.history h LEFT JOIN gandy.log l ON l.metadata_id = h.id WHERE h.name = 'send'
 """
 

@@ -1,4 +1,4 @@
-"""A small application beside a large one: what it asks of the database reads its own rows, not its neighbour's."""
+"""A small application beside a large one: what it asks reads its own rows, not those of its neighbour."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from gandy.desk.home import Home
 from gandy.desk.stats import StatsDesk
 from gandy.desk.upcoming import UpcomingFilter, list_upcoming
 from gandy.model.owners import OneOwner, Operator
+from gandy.settings import DatabaseSettings
 from gandy.store.dispatching import DispatchRequest, claim_pending, claim_plain, dispatch
 from gandy.store.drivers.opening import migrate, open_database
 from gandy.store.drivers.postgres_values import bind
@@ -32,11 +33,10 @@ from gandy.store.reading.listings import (
 from gandy.store.reading.tables import list_upkeep
 from gandy.store.runs import load_run
 from gandy.store.statements import Batch
-from gandy.settings import DatabaseSettings
 from tests.store.volumes import explain
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
 
     from gandy.store.drivers.database import Database
     from gandy.store.statements import Operation, Step
@@ -48,7 +48,8 @@ FILL: Final = Path(__file__).with_name("beside_another.sql").read_text(encoding=
 SMALL: Final = OneOwner("small")
 ME: Final = Operator("me", "cli")
 ASK: Final = DispatchRequest(
-    owner="small", trains=["send", "ship"], limit=10, per_group=10, default_timeout_seconds=1200.0, worker_id="small"
+    owner="small", worker_id="small", trains=["send", "ship"], limit=10, per_group=10,
+    default_timeout_seconds=1200.0,
 )  # fmt: skip
 
 
@@ -95,7 +96,9 @@ ASKED: Final[dict[str, Callable[[Database], Awaitable[object]]]] = {
     "upkeep": _reading(lambda: list_upkeep("small", ["TableMaintenanceTrain", "MetadataCleanupTrain"])),
     "held trains": _reading(lambda: checkup.count_held_trains(SMALL)),
     "letters by train": _reading(lambda: checkup.count_letters_by_train(SMALL)),
-    "old waits": _reading(lambda: waits.load_old_waits(SMALL, max_active_jobs=None, patience=timedelta(minutes=1))),
+    "old waits": _reading(
+        lambda: waits.load_old_waits(SMALL, max_active_jobs=None, patience=timedelta(minutes=1))
+    ),
     "groups that hold": _reading(lambda: waits.count_held_in_groups("small")),
     "a look-out": _reading(lambda: look_out("small", ["send", "ship"])),
     "opening": _writing(lambda: open_due("small")),

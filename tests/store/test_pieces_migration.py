@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -23,21 +24,19 @@ if TYPE_CHECKING:
     from gandy.store.drivers.migrate import Migration
     from gandy.store.statements import Dialect
 
-PIECES = next(
-    each.version for each in migrations.load_migrations("sqlite") if each.name.endswith("_pieces")
-)
+PIECES = next(each.version for each in migrations.load_migrations("sqlite") if each.name.endswith("_pieces"))
 RUNS, LINES = 600, 200
-#: Runs on three days, and some kept by row; each third one with a line.
-FILL = f"""
-INSERT INTO history (id, bucket, owner, name, train_state, created_at, start_time, end_time, keep_until, output)
-SELECT nextval('attempt_id'), CASE n % 4 WHEN 0 THEN '-infinity' ELSE current_date + n % 4 END, 'shop', 'MakeReport', 'completed',
-       now(), now(), now(), now() + interval '9 days', to_json(n) FROM generate_series(1, {RUNS}) n;
-INSERT INTO log (bucket, metadata_id, created_at, level, logger, message)
-SELECT bucket, id, now(), 'info', 'test', 'line of ' || id FROM history WHERE id % 3 = 0;
-INSERT INTO log (bucket, metadata_id, created_at, level, logger, message) VALUES ('infinity', 987654, now(), 'info', 'test', 'live');
+FILL = Path(__file__).with_name("pieces_migration.sql").read_text(encoding="utf-8")
+FILES = r"""
+SELECT relname, relfilenode FROM pg_class WHERE relname ~ '^(log|history)_(\d{8}|rowwise|live)$' ORDER BY 1
 """
-FILES = "SELECT relname, relfilenode FROM pg_class WHERE relname ~ '^(log|history)_([0-9]{8}|rowwise|live)$' ORDER BY 1"
-ALL_RUNS = "SELECT id, bucket::text, owner, name, train_state, start_time, output::text FROM metadata ORDER BY id"
+INDEXES = r"""
+SELECT c.relname, count(*) FROM pg_index x JOIN pg_class c ON c.oid = x.indrelid
+WHERE c.relname ~ '^(log|history)_(\d{8}|rowwise|live)$' GROUP BY 1 ORDER BY 1
+"""
+ALL_RUNS = (
+    "SELECT id, bucket::text, owner, name, train_state, start_time, output::text FROM metadata ORDER BY id"
+)
 ALL_LINES = "SELECT id, bucket::text, metadata_id, message FROM log ORDER BY id"
 
 
@@ -74,17 +73,18 @@ def test_every_run_and_line_stays_in_its_file(filled_url: str) -> None:
 
     assert [len(each) for each in before[:2]] == [RUNS, LINES + 1]
     assert [execute(filled_url, query) for query in (ALL_RUNS, ALL_LINES, FILES)] == before
-    in_day = execute(filled_url, "SELECT DISTINCT tableoid::regclass::text FROM history WHERE bucket = current_date + 1")
+    in_day = execute(
+        filled_url, "SELECT DISTINCT tableoid::regclass::text FROM history WHERE bucket = current_date + 1"
+    )
     assert in_day == [(f"history_{datetime.now(UTC) + timedelta(days=1):%Y%m%d}",)]
 
 
 def test_indexes_of_the_partitions_are_kept_and_found(filled_url: str) -> None:
-    count = "SELECT count(*) FROM pg_index x JOIN pg_class c ON c.oid = x.indrelid WHERE c.relname ~ '^(log|history)_([0-9]|rowwise|live)' AND c.relkind = 'r'"
-    before = execute(filled_url, count)
+    before = execute(filled_url, INDEXES)
 
     migrate(filled_url)
 
-    assert execute(filled_url, count) == before
+    assert execute(filled_url, INDEXES) == before
     plan = execute(filled_url, "EXPLAIN SELECT * FROM log WHERE metadata_id = 1")
     assert not any("Seq Scan" in line and "log_live" not in line for (line,) in plan[:2])
     assert execute(filled_url, "SELECT count(*) FROM pg_class WHERE relname ~ 'before'") == [(0,)]
@@ -131,7 +131,9 @@ def test_a_detach_that_was_cut_short_is_finished(filled_url: str) -> None:
         reader.execute("SELECT count(*) FROM gandy.history")
         link.execute("SET lock_timeout = '100ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable):
-            link.execute(f"ALTER TABLE gandy.history DETACH PARTITION gandy.history_{today} CONCURRENTLY".encode())
+            link.execute(
+                f"ALTER TABLE gandy.history DETACH PARTITION gandy.history_{today} CONCURRENTLY".encode()
+            )
     assert execute(filled_url, "SELECT count(*) FROM pg_inherits WHERE inhdetachpending") == [(1,)]
 
     migrate(filled_url)

@@ -241,7 +241,9 @@ def test_the_end_of_manifests_runs_looks_at_these_manifests_only(connection: Lin
 
     plans = [
         explain(connection, "lock_manifests", kind, ids=ids),
-        explain(connection, "read_failing", kind, manifest_id=ids, run_id=ids, bucket=["-infinity/0"] * TAKEN),
+        explain(
+            connection, "read_failing", kind, manifest_id=ids, run_id=ids, bucket=["-infinity/0"] * TAKEN
+        ),
         explain(connection, "record_manifest_ends", kind, **recorded),
         explain(connection, "keep_outputs", kind, manifest_id=ids, output=["1"] * TAKEN),
         explain(connection, "count_final_failures", kind, ids=ids),

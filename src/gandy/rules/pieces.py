@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import date
 
-#: Each time so many further pieces have been made, the size of a piece doubles: plans look at every partition.
+#: With so many further pieces, the size of a piece doubles each time: plans look at every partition.
 _PIECES_PER_DOUBLING: Final = 32
 _LAST_NUMBER: Final = 32_767
 

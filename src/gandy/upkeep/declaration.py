@@ -304,8 +304,8 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
     ),
     Upkeep(
         table="history_piece",
-        bound="one row for each day with several pieces, each of {retention.piece_bytes} bytes, until the day is "
-        "over (PostgreSQL)",
+        bound="one row for each day with several pieces, of {retention.piece_bytes} bytes each, until the "
+        "day is over (PostgreSQL)",
         means=RemovedInline("dropping past days"),
         safety="Records into which piece of a day ended runs go.",
     ),

@@ -46,7 +46,7 @@ _PAGE: Final = 100
 _PAGES: Final = 10
 
 
-async def cap_runs(
+async def cap_runs(  # noqa: PLR0917 - the cargo of a cycle, in its order
     made: MadeDays, opened: OpenedPieces, dropped: DroppedDays, pruned: PrunedRows, *, shift: PruningShift
 ) -> UpkeepResult:
     """Prune the next manifests with a cap, and return the result of the whole cycle."""

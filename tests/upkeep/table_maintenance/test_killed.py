@@ -28,7 +28,8 @@ CREATE EVENT TRIGGER stuck ON ddl_command_start WHEN TAG IN ('DROP TABLE') EXECU
 """
 STUCK_ATTACHING = STUCK.replace("DROP TABLE", "ALTER TABLE")
 ATTACHING = """
-SELECT pid FROM pg_stat_activity WHERE state = 'active' AND wait_event = 'PgSleep' AND query LIKE '%add_history_piece%'
+SELECT pid FROM pg_stat_activity
+WHERE state = 'active' AND wait_event = 'PgSleep' AND query LIKE '%add_history_piece%'
 """
 #: More than a mebibyte on a day.
 LARGE = """

@@ -1,8 +1,8 @@
-"""The pieces of a day on PostgreSQL: opened by size, dropped with their day or alone, whatever was cut short before."""
+"""The pieces of a day on PostgreSQL: opened by size, dropped with their day or alone."""
 
 from __future__ import annotations
 
-import random
+import secrets
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ LOCAL = RunStart(owner=OWNER, train="Report", input_json="1", worker_id=WORKER, 
 
 def fill(past: Past, *, ahead: int, number: int = 0, size: int = SIZE) -> int:
     """Write a run of this size, and a line."""
-    output = random.Random(1).randbytes(size).hex()
+    output = secrets.token_bytes(size).hex()
     run = past.run("SendMail", bucket=past.day(ahead), output=f'"{output}"', piece=number)
     past.insert(
         "log", metadata_id=run, bucket=past.day(ahead), piece=number, created_at=past.world.clock.now,
@@ -154,7 +154,9 @@ async def test_the_check_up_knows_a_piece_that_was_not_closed_at_its_size(past: 
 
     (what,) = await found()
 
-    assert what.startswith(f"2 pieces of history not closed at their size; the largest, of {past.day(8)}, has")
+    assert what.startswith(
+        f"2 pieces of history not closed at their size; the largest, of {past.day(8)}, has"
+    )
     await past.table_maintenance(piece_bytes=SIZE)
     await past.table_maintenance()
     assert await found() == []
@@ -227,7 +229,8 @@ async def test_a_writer_that_knows_the_piece_before_is_not_refused(past: Past) -
         await past.table_maintenance(piece_bytes=SIZE)
         await past.table_maintenance()
         link.execute(
-            "INSERT INTO history (id, bucket, owner, name, train_state, created_at, start_time, end_time, keep_until) "
+            "INSERT INTO history "
+            "(id, bucket, owner, name, train_state, created_at, start_time, end_time, keep_until) "
             "SELECT %s, %s, 'shop', 'Report', 'completed', now(), now(), now(), now()",
             [run.id, past.day(7)],
         )

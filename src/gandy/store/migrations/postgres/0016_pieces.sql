@@ -25,19 +25,15 @@ BEGIN
     END LOOP;
 END $$;
 
+ALTER TABLE gandy.history ADD COLUMN piece smallint NOT NULL DEFAULT 0;  -- of the day in bucket; with it, dropped whole
+ALTER TABLE gandy.log ADD COLUMN piece smallint NOT NULL DEFAULT 0;  -- that of the run
 ALTER TABLE gandy.history RENAME TO history_before;
 ALTER TABLE gandy.log RENAME TO log_before;
 ALTER INDEX gandy.ix_log_metadata RENAME TO ix_log_metadata_before;
 
 -- No primary key: each partition has its own, and one on the parent would have to contain bucket and piece.
-CREATE TABLE gandy.history (
-    LIKE gandy.history_before INCLUDING DEFAULTS INCLUDING CONSTRAINTS,
-    piece smallint NOT NULL DEFAULT 0
-) PARTITION BY RANGE (bucket, piece);
-CREATE TABLE gandy.log (
-    LIKE gandy.log_before INCLUDING DEFAULTS INCLUDING CONSTRAINTS,
-    piece smallint NOT NULL DEFAULT 0
-) PARTITION BY RANGE (bucket, piece);
+CREATE TABLE gandy.history (LIKE gandy.history_before INCLUDING DEFAULTS INCLUDING CONSTRAINTS) PARTITION BY RANGE (bucket, piece);
+CREATE TABLE gandy.log (LIKE gandy.log_before INCLUDING DEFAULTS INCLUDING CONSTRAINTS) PARTITION BY RANGE (bucket, piece);
 
 DO $$
 DECLARE
@@ -60,7 +56,6 @@ BEGIN
             bound := format('FROM (%L, 0) TO (%L, 1)', day, day);
         END IF;
         EXECUTE format('ALTER TABLE gandy.%I DETACH PARTITION gandy.%I', leaf.parent, leaf.name);
-        EXECUTE format('ALTER TABLE gandy.%I ADD COLUMN piece smallint NOT NULL DEFAULT 0', leaf.name);
         EXECUTE format('ALTER TABLE gandy.%I ATTACH PARTITION gandy.%I FOR VALUES %s', leaf.new_parent, leaf.name, bound);
     END LOOP;
 END $$;
