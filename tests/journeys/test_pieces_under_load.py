@@ -32,7 +32,9 @@ pytestmark = pytest.mark.timeout(240)
 
 @pytest.fixture
 def url(postgres_server: PostgresServer) -> Iterator[str]:
-    with postgres_server.database(postgres_server.template("migrated", migrate)) as url:
+    with postgres_server.database(
+        postgres_server.template("migrated", lambda url: (migrate(url), None)[1])
+    ) as url:
         yield url
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import date
 
-#: With so many further pieces, the size of a piece doubles each time: plans look at every partition.
+#: This number of further pieces doubles the size of a piece, the next doubles it again: plans look at all.
 _PIECES_PER_DOUBLING: Final = 32
 _LAST_NUMBER: Final = 32_767
 
@@ -24,6 +24,7 @@ class Piece:
     number: int  #: 0: the first of its day
     bytes: int
     is_current: bool  #: runs that end now go there, if they expire on its day
+    is_there: bool = True  #: it has its partitions; False: a person has dropped them
 
     @property
     def leaves(self) -> tuple[str, str]:
@@ -44,7 +45,7 @@ class PieceStep:
 def piece_limit(piece_bytes: int, pieces: Iterable[Piece]) -> int:
     """Return the size at which a piece is closed."""
     further = sum(piece.number > 0 for piece in pieces)
-    return piece_bytes * 2 ** (further // _PIECES_PER_DOUBLING)
+    return piece_bytes << further // _PIECES_PER_DOUBLING
 
 
 def next_steps(pieces: Sequence[Piece], piece_bytes: int, today: date) -> list[PieceStep]:
@@ -60,6 +61,8 @@ def next_steps(pieces: Sequence[Piece], piece_bytes: int, today: date) -> list[P
 
 def _step(parts: Sequence[Piece], limit: int) -> PieceStep | None:
     newest = parts[-1]
+    if not newest.is_there:
+        return PieceStep(newest.day, newest.number, is_created=False)
     if not newest.is_current:
         return PieceStep(newest.day, newest.number, is_created=True)
     if newest.bytes < limit or newest.number == _LAST_NUMBER:

@@ -82,7 +82,7 @@ def add_day(day: date, patience: timedelta) -> Operation[None]:
 def list_pieces() -> Operation[tuple[Piece, ...]]:
     """List the pieces of history, those that expire first before the others; none without partitions."""
     rows = yield statement("list_pieces")
-    return tuple(Piece(row.day, row.number, row.bytes, row.is_current) for row in rows)
+    return tuple(Piece(row.day, row.number, row.bytes, row.is_current, row.is_there) for row in rows)
 
 
 def take_step(step: PieceStep, patience: timedelta) -> Operation[None]:

@@ -44,6 +44,14 @@ def test_numbers_go_on_after_pieces_that_were_dropped() -> None:
     assert next_steps([piece(number=7, size=LIMIT)], LIMIT, TODAY) == [PieceStep(TODAY, 8, is_created=False)]
 
 
+def test_a_current_piece_without_partitions_is_created_again() -> None:
+    lost = Piece(TODAY, 3, 0, is_current=True, is_there=False)
+
+    assert next_steps([piece(number=2, is_current=False), lost], LIMIT, TODAY) == [
+        PieceStep(TODAY, 3, is_created=False)
+    ]
+
+
 def test_the_last_number_stays() -> None:
     assert next_steps([piece(number=32_767, size=9 * LIMIT)], LIMIT, TODAY) == []
 

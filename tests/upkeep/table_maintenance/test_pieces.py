@@ -206,6 +206,19 @@ async def test_a_piece_whose_dropping_gives_way_to_a_reader_is_dropped_later(pas
     assert past.count("pg_inherits", "inhdetachpending") == 0
 
 
+async def test_a_current_piece_that_a_person_has_dropped_is_created_again(past: Past) -> None:
+    await open_piece(past)
+    past.world.rows(f"DROP TABLE {', '.join(sorted(name(past.day(7), 1)))}")
+
+    await past.table_maintenance()
+
+    assert [(each.number, each.is_current, each.is_there) for each in await pieces(past)] == [
+        (0, False, True),
+        (1, True, True),
+    ]
+    assert place(past, await end(past)) == name(past.day(7), 1)
+
+
 async def test_pieces_are_left_to_another_server_that_changes_the_layout(past: Past) -> None:
     fill(past, ahead=7)
     with psycopg.connect(past.world.url, autocommit=True) as link:

@@ -33,8 +33,9 @@ UPDATE gandy.history_horizon SET until = %(day)s::date + 1 WHERE is_only AND unt
 DELETE FROM gandy.history_piece WHERE day < (gandy.now() AT TIME ZONE 'UTC')::date;
 
 -- name: list_pieces
--- The pieces of history with their sizes, in the order in which they expire.
-SELECT p.day, p.number, p.bytes, p.number = coalesce(o.piece, 0) AS is_current
+-- The pieces of history with their sizes, in the order in which they expire; also a current one that has no partitions.
+SELECT coalesce(p.day, o.day) AS day, coalesce(p.number, o.piece) AS number, coalesce(p.bytes, 0) AS bytes,
+       coalesce(p.number, o.piece) = coalesce(o.piece, c.piece, 0) AS is_current, p.day IS NOT NULL AS is_there
 FROM (
     SELECT to_date(split_part(leaf.relname, '_', 2), 'YYYYMMDD') AS day,
            coalesce(nullif(split_part(leaf.relname, '_', 3), ''), '0')::int AS number,
@@ -42,8 +43,9 @@ FROM (
     FROM pg_class leaf JOIN pg_inherits link ON link.inhrelid = leaf.oid AND NOT link.inhdetachpending
     WHERE link.inhparent IN ('gandy.history'::regclass, 'gandy.log'::regclass) AND leaf.relname ~ '^(log|history)_[0-9]{8}(_[0-9]+)?$'
     GROUP BY 1, 2) p
-LEFT JOIN gandy.history_piece o ON o.day = p.day
-ORDER BY p.day, p.number;
+FULL JOIN gandy.history_piece o ON o.day = p.day AND o.piece = p.number
+LEFT JOIN gandy.history_piece c ON c.day = p.day
+ORDER BY 1, 2;
 
 -- name: add_history_piece
 -- Ended runs go there after open_history_piece, in a later transaction.

@@ -8,4 +8,4 @@ SELECT NULL AS since, NULL AS until, NULL AS today, 0 AS past_leaves, 0 AS kept_
 
 -- name: list_pieces
 -- Differs from PostgreSQL: SQLite keeps history in one table, so there are no pieces.
-SELECT NULL AS day, NULL AS number, NULL AS bytes, NULL AS is_current WHERE 0;
+SELECT NULL AS day, NULL AS number, NULL AS bytes, NULL AS is_current, NULL AS is_there WHERE 0;
