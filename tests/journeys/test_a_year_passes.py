@@ -101,7 +101,8 @@ class Load:
 async def watch(past: Past, load: Load, *, span: timedelta, settled: timedelta) -> dict[str, list[int]]:
     """Let the span pass, and count every table once a day after things have settled."""
     tables = sorted(
-        {upkeep.table for upkeep in UPKEEP} - ({"sequence"} if past.has_days else {"history_horizon"})
+        {upkeep.table for upkeep in UPKEEP}
+        - ({"sequence"} if past.has_days else {"history_horizon", "history_piece"})
     )
     counts: dict[str, list[int]] = {table: [] for table in tables}
     begun = past.world.clock.now

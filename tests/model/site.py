@@ -153,7 +153,7 @@ class Site:
         )
         if is_pending:
             return [Claim(run, worker_id) for run in self.do(claim_pending(request)).runs]
-        self.do(open_due())
+        self.do(open_due(OWNER))
         return [Claim(run, worker_id) for run in self.do(dispatch(request)).runs]
 
     def finish(

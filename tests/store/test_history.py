@@ -42,7 +42,7 @@ async def test_an_ended_run_goes_into_the_partition_of_the_day_it_dies(today: Wo
     result = await today.database.run(finish_runs([ended(run)], RULES))
 
     day = (today.clock.now + timedelta(days=7)).date()
-    assert result.finished[run.id] == (str(day) if _has_partitions(today) else None)
+    assert result.finished[run.id] == (f"{day}/0" if _has_partitions(today) else None)
     assert _place(today, run.id) == (f"history_{day:%Y%m%d}" if _has_partitions(today) else "history")
 
 
@@ -137,7 +137,7 @@ async def test_the_lines_of_an_ended_run_are_kept_where_the_run_is(today: World)
     assert await _lines(today, run.id) == ["during", "at the end"]
     if _has_partitions(today):
         assert count(today, "log_live") == 0
-        days = today.rows("SELECT DISTINCT bucket::text AS bucket FROM log")
+        days = today.rows("SELECT DISTINCT bucket || '/' || piece AS bucket FROM log")
         assert [row["bucket"] for row in days] == [result.finished[run.id]]
 
 

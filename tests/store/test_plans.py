@@ -14,6 +14,7 @@ import pytest
 
 from tests.store.volumes import LIVE, explain, fill
 from tests.support import postgres_found
+from tests.support.world import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,7 +113,7 @@ def test_the_end_of_runs_touches_only_these_runs(connection: Link, kind: PlanKin
     plan = explain(connection, "end_runs", kind, id=ids, **nothing, **each)
 
     assert "work_queue_pkey" in plan.indexes
-    assert plan.whole_tables_read == set()
+    assert plan.whole_tables_read <= {"history_piece"}, "it has a row for a day that is very large"
     assert plan.rows_examined <= TAKEN + 1 + GROUPS, "each group is looked at once: has it a cap?"
     assert plan.pairs_compared == 0
     assert plan.pages <= PAGES_A_ROW * TAKEN
@@ -121,7 +122,7 @@ def test_the_end_of_runs_touches_only_these_runs(connection: Link, kind: PlanKin
 def test_entries_that_come_due_are_found_among_many_future_ones(connection: Link, kind: PlanKind) -> None:
     with connection.transaction(force_rollback=True):
         connection.execute("SELECT set_config('gandy.now', (now() + interval '100 seconds')::text, true)")
-        plan = explain(connection, "open_due", kind, limit=TAKEN)
+        plan = explain(connection, "open_due", kind, owner=OWNER, limit=TAKEN)
 
     assert plan.indexes == {"ix_work_queue_future", "work_queue_pkey"}
     assert plan.rows_examined <= 2 * TAKEN
@@ -131,8 +132,8 @@ def test_entries_that_come_due_are_found_among_many_future_ones(connection: Link
 def test_nothing_due_costs_a_probe(connection: Link, kind: PlanKind) -> None:
     with connection.transaction(force_rollback=True):
         connection.execute("SELECT set_config('gandy.now', '2020-01-01 00:00+00', true)")
-        due = explain(connection, "open_due", kind, limit=TAKEN)
-        upcoming = explain(connection, "next_due", kind)
+        due = explain(connection, "open_due", kind, owner=OWNER, limit=TAKEN)
+        upcoming = explain(connection, "next_due", kind, owner=OWNER)
         late = explain(connection, "cancel_timed_out", kind, limit=TAKEN)
 
     assert due.rows_examined == 0
@@ -173,7 +174,7 @@ def test_what_goes_back_is_reached_by_its_id(connection: Link, kind: PlanKind) -
 
 
 def test_retries_are_written_from_the_runs_they_follow(connection: Link, kind: PlanKind) -> None:
-    query = "SELECT id, bucket::text FROM gandy.history ORDER BY id LIMIT %s"
+    query = "SELECT id, bucket || '/' || piece FROM gandy.history ORDER BY id LIMIT %s"
     found = connection.execute(query, [TAKEN]).fetchall()
     ids, buckets = ([row[column] for row in found] for column in (0, 1))
     numbers = {name: [0] * TAKEN for name in ("failures", "losses", "lone_losses")}
@@ -240,7 +241,9 @@ def test_the_end_of_manifests_runs_looks_at_these_manifests_only(connection: Lin
 
     plans = [
         explain(connection, "lock_manifests", kind, ids=ids),
-        explain(connection, "read_failing", kind, manifest_id=ids, run_id=ids, bucket=["-infinity"] * TAKEN),
+        explain(
+            connection, "read_failing", kind, manifest_id=ids, run_id=ids, bucket=["-infinity/0"] * TAKEN
+        ),
         explain(connection, "record_manifest_ends", kind, **recorded),
         explain(connection, "keep_outputs", kind, manifest_id=ids, output=["1"] * TAKEN),
         explain(connection, "count_final_failures", kind, ids=ids),

@@ -74,11 +74,23 @@ async def test_a_delayed_job_waits_for_its_instant(world: World) -> None:
     queued = await queue(world, delay=timedelta(seconds=30))
 
     assert gates(world) == ["time"]
-    assert await world.database.read(next_due()) == 30.0
-    assert await world.database.run(open_due()) == 0
+    assert await world.database.read(next_due(OWNER)) == 30.0
+    assert await world.database.run(open_due(OWNER)) == 0
     world.advance(seconds=30)
-    assert await world.database.run(open_due()) == 1
+    assert await world.database.run(open_due(OWNER)) == 1
     assert (await world.database.run(dispatch(ask()))).ids == queued.ids
+
+
+async def test_an_application_opens_its_own_delayed_jobs_and_sleeps_until_its_own(world: World) -> None:
+    await queue(world, owner="neighbour", delay=timedelta(seconds=10))
+    await queue(world, delay=timedelta(seconds=30))
+
+    assert await world.database.read(next_due(OWNER)) == 30.0
+    world.advance(seconds=30)
+    assert await world.database.run(open_due(OWNER)) == 1
+    assert gates(world) == ["time", "open"]
+    assert await world.database.read(next_due(OWNER)) is None
+    assert await world.database.run(open_due("neighbour")) == 1
 
 
 async def test_a_job_takes_its_groups_priority_unless_it_names_one(world: World) -> None:

@@ -138,9 +138,15 @@ def test_a_hot_statement_searches_an_index(connection: sqlite3.Connection, name:
         ("search_deeds_on", "PRIMARY KEY (owner=? AND subject=? AND audit_id<?)"),
         ("gather_deeds", "ix_audit_at (at>?)"),
         ("load_upcoming", "ix_manifest_next_run (owner=? AND next_scheduled_run"),
+        ("open_due", "ix_work_queue_future (owner=? AND scheduled_at<?)"),
+        ("next_due", "ix_work_queue_future (owner=?)"),
+        ("count_waiting", "ix_work_queue_future (owner=?)"),
+        ("count_waiting", "ix_work_queue_held (owner=?)"),
+        ("count_waiting", "ix_work_queue_waiting_owner (owner=?)"),
+        ("find_old_entries", "ix_work_queue_held (owner=? AND scheduled_at<?)"),
     ],
 )
-def test_what_operators_ask_is_walked_by_its_own_index(
+def test_what_an_application_asks_is_walked_by_an_index_of_its_own(
     connection: sqlite3.Connection, name: str, index: str
 ) -> None:
     (part,) = statement_parts(name)

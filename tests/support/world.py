@@ -116,7 +116,7 @@ class World:
         self, *trains: str, worker_id: str | None = WORKER, limit: int = 1_000
     ) -> list[ClaimedRun]:
         """Turn what is ready, of these trains or of all, into runs of a worker."""
-        await self.database.run(open_due())
+        await self.database.run(open_due(OWNER))
         if worker_id is not None:
             self.know_worker(worker_id)
         known = [row["train_name"] for row in self.rows("SELECT DISTINCT train_name FROM work_queue")]

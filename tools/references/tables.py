@@ -35,6 +35,7 @@ _ABOUT: Final = {
     "history": "Ended runs, in partitions by day on PostgreSQL. Read `metadata`: it has live runs, too.",
     "log": "The lines that runs wrote, kept where the run is.",
     "history_horizon": "The days that have partitions (PostgreSQL only).",
+    "history_piece": "The current piece of each day with several pieces (PostgreSQL only).",
     "dead_letter": "Jobs that wait for a person, and what became of them.",
     "worker": "Workers, with their leases.",
     "unique_key": "Which job holds a key, and until when.",

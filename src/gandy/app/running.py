@@ -183,6 +183,7 @@ def _ticked(result: UpkeepResult) -> Ticked:
         "deleted": result.deleted,
         "rows": dict(result.rows),
         "days_made": result.days_made,
+        "pieces_opened": result.pieces_opened,
         "days_dropped": result.days_dropped,
         "set_aside": result.set_aside,
         "passed_over": result.passed_over,

@@ -23,7 +23,7 @@ from gandy.store.drivers.database import database_file, dialect_of
 from gandy.store.drivers.migrate import verify
 from gandy.store.drivers.opening import open_database, schema_state
 from gandy.store.manifests import read_now
-from gandy.store.partitions import read_history
+from gandy.store.partitions import list_pieces, read_history
 from gandy.store.reading import checkup
 from gandy.store.reading.waits import load_old_waits
 
@@ -130,6 +130,7 @@ class Doctor:
             *findings.of_indexes(await read(checkup.find_index_faults(database.dialect))),
             *findings.of_overdue(*(await read(checkup.count_overdue_runs(_GRACE)))),
             *findings.of_history(await read(read_history()), days_ahead(spans)),
+            *findings.of_pieces(await read(list_pieces()), retention.piece_bytes),
             *findings.of_queue(await read(checkup.count_held_trains(owners))),
             *findings.of_waits(await read(self._old_waits()), await read(read_now())),
             *findings.of_turns(await read(checkup.find_stalled_turns(owners))),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from gandy.model.run import ADMINISTRATIVE_TRAINS
+from gandy.rules.pieces import oversized
 from gandy.settings import format_duration
 from gandy.store.reading.checkup import COUNTED
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from gandy.desk.groups import WorkerSummary
     from gandy.model.manifest import DispatchView
     from gandy.rules.clocks import ClockDoubt
+    from gandy.rules.pieces import Piece
     from gandy.settings import CleanupSettings
     from gandy.store.partitions import HistoryState
     from gandy.store.reading.checkup import BrokenReferences, IndexFaults
@@ -202,6 +205,20 @@ def of_history(history: HistoryState | None, needed_days: int) -> Iterator[Findi
             check="retention",
             what=f"{_amount(history.past_leaves, 'partition')} of expired days",
             to_do="run the service lifecycle as the owner of the tables; it drops them",
+        )
+
+
+def of_pieces(pieces: Sequence[Piece], piece_bytes: int) -> Iterator[Finding]:
+    """Report days whose history goes on into a piece that should have been closed."""
+    late = oversized(pieces, piece_bytes)
+    if late:
+        largest = max(late, key=attrgetter("bytes"))
+        yield Finding(
+            level="warning",
+            check="retention",
+            what=f"{_amount(len(late), 'piece')} of history not closed at their size; the largest, of "
+            f"{largest.day}, has {largest.bytes / 2**30:,.1f} GiB",
+            to_do="run the service lifecycle as a role that may create tables in schema gandy",
         )
 
 

@@ -56,6 +56,11 @@ def whole_number(minimum: int = 1, maximum: int = 1_000_000) -> Kind[int]:
     return _whole_number(bounds.count(minimum, maximum))
 
 
+def piece_size() -> Kind[int]:
+    """Accept the bytes of a piece of history, from a mebibyte to a tebibyte."""
+    return whole_number(minimum=2**20, maximum=2**40)
+
+
 def count_of(option: str) -> Kind[int]:
     """Accept the integers of the option of this name."""
     return _whole_number(bounds.BOUNDS[option])

@@ -22,6 +22,7 @@ from gandy.settings.kinds import (
     or_auto,
     or_no_timeout,
     or_none,
+    piece_size,
     secret_token,
     share,
     span,
@@ -311,9 +312,7 @@ class RetentionSettings:
         "The maximum number of awaiting dead letters of one train's ad-hoc work; later failures write none.",
     )
     skipped: timedelta = _setting(kept_for(), timedelta(days=7), "Skipped occurrences.")
-    cancelled_entries: timedelta = _setting(
-        kept_for(), timedelta(days=7), "Cancelled entries of the work queue."
-    )
+    cancelled_entries: timedelta = _setting(kept_for(), timedelta(days=7), "Cancelled entries.")
     once_completed: timedelta = _setting(
         kept_for(), timedelta(days=30), "Manifests that ran once and are no longer declared."
     )
@@ -326,6 +325,7 @@ class RetentionSettings:
     samples: timedelta = _setting(
         kept_for(), timedelta(days=400), "Daily sizes of tables; those of hours at most 30 days."
     )
+    piece_bytes: int = _setting(piece_size(), 2**30, "When a piece of a day's history is full (PostgreSQL).")
     interval: timedelta = _setting(_pause(), timedelta(minutes=1), "The pause between two passes.")
 
 

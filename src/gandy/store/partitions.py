@@ -1,15 +1,18 @@
-"""Day partitions of history: which days have them, which are past, and the next command for each."""
+"""Partitions of history: the days that have them, the pieces of a day, and the next command to drop one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from gandy.rules.pieces import Piece
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import date, timedelta
 
+    from gandy.rules.pieces import PieceStep
     from gandy.store.statements import Operation
 
 _COUNTED_UP_TO: Final = 10_001
@@ -25,12 +28,13 @@ class Horizon:
 
 
 @dataclass(frozen=True, slots=True)
-class PastLeaf:
-    """A partition of a past day, and the next command towards dropping it."""
+class Leaf:
+    """A partition to be dropped, and the next command towards that."""
 
     name: str
     parent: Literal["log", "history"]
     day: date
+    number: int  #: of its piece
     is_detached: bool
     estimate: int
     command: str
@@ -43,7 +47,7 @@ class PastLeaf:
 
 @dataclass(frozen=True, slots=True)
 class HistoryState:
-    """The state of the day partitions, for a check-up."""
+    """The state of the partitions, for a check-up."""
 
     days_ahead: int
     past_leaves: int  #: partitions of past days
@@ -65,6 +69,7 @@ def lock_history(patience: timedelta) -> Operation[bool]:
 def close_past_days() -> Operation[None]:
     """Stop assigning runs to past days."""
     yield statement("close_past_days")
+    yield statement("forget_past_pieces")
 
 
 def add_day(day: date, patience: timedelta) -> Operation[None]:
@@ -74,19 +79,43 @@ def add_day(day: date, patience: timedelta) -> Operation[None]:
     yield statement("open_history_day", day=day)
 
 
-def find_past_leaves(name: str | None = None) -> Operation[tuple[PastLeaf, ...]]:
+def list_pieces() -> Operation[tuple[Piece, ...]]:
+    """List the pieces of history, those that expire first before the others; none without partitions."""
+    rows = yield statement("list_pieces")
+    return tuple(Piece(row.day, row.number, row.bytes, row.is_current, row.is_there) for row in rows)
+
+
+def take_step(step: PieceStep, patience: timedelta) -> Operation[None]:
+    """Create a piece of a day, or start assigning runs to it."""
+    yield statement("begin_batch", milliseconds=_milliseconds(patience))
+    name = "open_history_piece" if step.is_created else "add_history_piece"
+    yield statement(name, day=step.day, number=step.number)
+
+
+def find_past_leaves() -> Operation[tuple[Leaf, ...]]:
     """Find the partitions of past days, partly detached ones first."""
-    rows = yield statement("find_past_leaves", leaf=name)
+    return (yield from _find_leaves(None))
+
+
+def find_leaves(names: Sequence[str]) -> Operation[tuple[Leaf, ...]]:
+    """Find those of these partitions that exist."""
+    return (yield from _find_leaves(list(names)))
+
+
+def _find_leaves(names: list[str] | None) -> Operation[tuple[Leaf, ...]]:
+    rows = yield statement("find_leaves", leaves=names)
     return tuple(
-        PastLeaf(row.leaf, row.parent, row.day, row.is_detached, row.estimate, row.command) for row in rows
+        Leaf(row.leaf, row.parent, row.day, row.number, row.is_detached, row.estimate, row.command)
+        for row in rows
     )
 
 
-def count_rows(leaf: PastLeaf) -> Operation[int]:
+def count_rows(leaf: Leaf) -> Operation[int]:
     """Return the number of rows of a partition: the planner's estimate, or a count if there is none."""
     if leaf.estimate or leaf.is_detached:
         return leaf.estimate
-    rows = yield statement("count_logs_on" if leaf.parent == "log" else "count_runs_on", day=leaf.day)
+    name = "count_logs_on" if leaf.parent == "log" else "count_runs_on"
+    rows = yield statement(name, day=leaf.day, number=leaf.number)
     counted: int = rows[0].rows
     return counted
 

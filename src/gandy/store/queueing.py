@@ -257,21 +257,21 @@ def lock_manifest(external_id: str, *, owner: str) -> Operation[Row]:
     return rows[0]
 
 
-def open_due() -> Operation[int]:
+def open_due(owner: str) -> Operation[int]:
     """Open the gate of entries whose instant has come."""
-    return len((yield statement("open_due", limit=_OPENED_AT_ONCE)))
+    return len((yield statement("open_due", owner=owner, limit=_OPENED_AT_ONCE)))
 
 
-def open_all_due() -> Operation[bool]:
+def open_all_due(owner: str) -> Operation[bool]:
     """Open entries whose instant has come; False: some are left, or another transaction is opening them."""
-    yield from open_due()
-    seconds = yield from next_due()
+    yield from open_due(owner)
+    seconds = yield from next_due(owner)
     return seconds is None or seconds > 0
 
 
-def next_due() -> Operation[float | None]:
+def next_due(owner: str) -> Operation[float | None]:
     """Return the seconds until the next entry is due."""
-    rows = yield statement("next_due")
+    rows = yield statement("next_due", owner=owner)
     return rows[0].seconds if rows else None
 
 
@@ -286,8 +286,8 @@ class Outlook:
 
 def look_out(owner: str, trains: Sequence[str]) -> Operation[Outlook]:
     """Open due entries, and look in the same transaction whether anything is ready or pending."""
-    yield from open_due()
-    seconds = yield from next_due()
+    yield from open_due(owner)
+    seconds = yield from next_due(owner)
     pending = yield statement("count_pending", owner=owner, limit=1)
     rows = yield statement("ready_groups", owner=owner, worker_id=None)
     has_pending, known = pending[0].pending > 0, frozenset(trains)

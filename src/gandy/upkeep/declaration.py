@@ -303,6 +303,13 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
         safety="Records which days have partitions.",
     ),
     Upkeep(
+        table="history_piece",
+        bound="one row for each day with several pieces, of {retention.piece_bytes} bytes each, until the "
+        "day is over (PostgreSQL)",
+        means=RemovedInline("dropping past days"),
+        safety="Records into which piece of a day ended runs go.",
+    ),
+    Upkeep(
         table="sequence",
         bound="one row for each sequence (SQLite)",
         means=ByKey(),

@@ -46,6 +46,10 @@ _FOOT: Final = """\
     and drops past days: detached concurrently, then dropped. An interrupted detach is
     finished by the next cycle; a partition that was detached and not dropped is dropped. Runs that are kept
     for less than a day, or beyond the days created so far, are in a partition of their own, pruned by row.
+
+    A day begins as one piece. When its piece, runs and lines together, has `retention.piece_bytes`, a cycle
+    creates the next one, and the cycle after it lets ended runs go there. All pieces are dropped with their
+    day.
     """
 
 

@@ -184,6 +184,7 @@ class UpkeepResult:
 
     rows: Mapping[str, int] = field(default_factory=dict)  #: by table
     days_made: int = 0
+    pieces_opened: int = 0
     days_dropped: int = 0
     set_aside: int = 0  #: rows that the database refuses to delete
     passed_over: int = 0  #: rows that stayed locked
@@ -203,6 +204,7 @@ class UpkeepResult:
             "deleted": self.deleted,
             **{f"deleted_{table}": rows for table, rows in sorted(self.rows.items())},
             "days_made": self.days_made,
+            "pieces_opened": self.pieces_opened,
             "days_dropped": self.days_dropped,
             "set_aside": self.set_aside,
             "passed_over": self.passed_over,

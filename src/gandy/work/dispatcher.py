@@ -109,7 +109,7 @@ async def load_ready(request: DispatchCycleRequest, transaction: Transaction) ->
     """Open due entries, hold entries that no live worker can run, and find the groups with ready work."""
     workers = await transaction.run(live_workers(request.owner))
     trains = sorted({*request.known_trains, *(train for worker in workers for train in worker.trains)})
-    opened = await transaction.run(open_due())
+    opened = await transaction.run(open_due(request.owner))
     held = await transaction.run(hold_unknown(request.owner, trains))
     cap = request.max_active_jobs
     if request.is_cap_auto:

@@ -189,9 +189,9 @@ class Idleness:
     async def _ask(self, worker_id: str) -> None:
         """Read whether runs without a live worker exist, then claim again: only later empty claims count."""
         try:
-            self._are_all_heard = await self._database.run(open_all_due()) and not await self._database.read(
-                has_unheard_runs(self._owner, worker_id)
-            )
+            self._are_all_heard = await self._database.run(
+                open_all_due(self._owner)
+            ) and not await self._database.read(has_unheard_runs(self._owner, worker_id))
         except GandyError as error:
             _log.warning("could not check for due entries and runs of other workers: %s", error)
         if not self._are_all_heard:  # such a run may end soon, or its worker's heartbeat may follow

@@ -42,7 +42,7 @@ def days(past: Past, parent: str = "history") -> list[date]:
 
 
 def leaves(past: Past) -> int:
-    return past.count("pg_class", "relkind = 'r' AND relname ~ '^(log|history)_[0-9]{8}$'")
+    return past.count("pg_class", "relkind = 'r' AND relname ~ '^(log|history)_[0-9]{8}(_[0-9]+)*$'")
 
 
 def horizon(past: Past) -> tuple[date, date]:

@@ -15,6 +15,7 @@ GANDY_TABLES = frozenset(
         "dead_letter",
         "history",
         "history_horizon",
+        "history_piece",
         "log",
         "manifest",
         "manifest_edge",

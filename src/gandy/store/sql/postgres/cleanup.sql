@@ -9,7 +9,7 @@ SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[c
 FROM (
     SELECT e.within, e.at, e.id, e.bucket
     FROM unnest(%(names)s::text[]) AS w(name) CROSS JOIN LATERAL (
-        SELECT r.name AS within, r.start_time AS at, r.id, r.bucket::text AS bucket FROM gandy.history r
+        SELECT r.name AS within, r.start_time AS at, r.id, r.bucket || '/' || r.piece AS bucket FROM gandy.history r
         WHERE r.name = w.name AND r.start_time < %(before)s
           AND (r.owner = %(owner)s OR r.name = ANY(%(administrative)s::text[]))
           AND (r.start_time, r.id) > (
@@ -19,10 +19,11 @@ FROM (
     LIMIT %(limit)s) dead;
 
 -- name: delete_logs_of_runs
--- Log lines have the bucket of their run, so that only one partition is read.
+-- Log lines are in the piece of their run, so that only one partition is read.
 DELETE FROM gandy.log l
-USING (SELECT * FROM unnest(%(ids)s::bigint[], %(buckets)s::date[]) AS u(id, bucket) ORDER BY id) d
-WHERE l.metadata_id = d.id AND l.bucket = d.bucket;
+USING (SELECT id, split_part(bucket, '/', 1)::date AS bucket, split_part(bucket, '/', 2)::smallint AS piece
+       FROM unnest(%(ids)s::bigint[], %(buckets)s::text[]) AS u(id, bucket) ORDER BY id) d
+WHERE l.metadata_id = d.id AND l.bucket = d.bucket AND l.piece = d.piece;
 
 -- name: forget_runs_of_letters
 -- The letter stays without its requeued run; if no letter has one, nothing is looked up.
@@ -33,8 +34,9 @@ WHERE (SELECT EXISTS (SELECT 1 FROM gandy.dead_letter WHERE retry_metadata_id IS
 -- name: delete_runs
 -- Last, so that rows that remain after a failure are found again through their run.
 DELETE FROM gandy.history r
-USING (SELECT * FROM unnest(%(ids)s::bigint[], %(buckets)s::date[]) AS u(id, bucket) ORDER BY id) d
-WHERE r.id = d.id AND r.bucket = d.bucket;
+USING (SELECT id, split_part(bucket, '/', 1)::date AS bucket, split_part(bucket, '/', 2)::smallint AS piece
+       FROM unnest(%(ids)s::bigint[], %(buckets)s::text[]) AS u(id, bucket) ORDER BY id) d
+WHERE r.id = d.id AND r.bucket = d.bucket AND r.piece = d.piece;
 
 -- name: find_dead_runs
 -- Runs kept by row and past keep_until; a keyset walk skips the dead entries of the index.
@@ -86,16 +88,16 @@ FROM (
     WHERE id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM gandy.work_queue r WHERE r.id = written.id AND r.train_state IS NOT NULL) LIMIT %(limit)s) dead;
 
 -- name: settle_stray_logs
--- Move them to the partition of their run; delete them if the run is gone.
+-- Move them to the piece of their run; delete them if the run is gone.
 WITH strays AS MATERIALIZED (
-    SELECT s.id, (SELECT r.bucket FROM gandy.history r WHERE r.id = s.id LIMIT 1) AS home
-    FROM unnest(%(ids)s::bigint[]) AS s(id)
+    SELECT s.id, home.bucket, home.piece FROM unnest(%(ids)s::bigint[]) AS s(id)
+    LEFT JOIN LATERAL (SELECT r.bucket, r.piece FROM gandy.history r WHERE r.id = s.id LIMIT 1) home ON true
 ), moved AS (
     DELETE FROM gandy.log_live l USING strays s WHERE l.metadata_id = s.id
-    RETURNING l.id, s.home, l.metadata_id, l.created_at, l.level, l.logger, l.message
+    RETURNING l.id, s.bucket AS day, s.piece AS settled_in, l.metadata_id, l.created_at, l.level, l.logger, l.message
 ), kept AS (
-    INSERT INTO gandy.log (id, bucket, metadata_id, created_at, level, logger, message)
-    SELECT id, home, metadata_id, created_at, level, logger, message FROM moved WHERE home IS NOT NULL
+    INSERT INTO gandy.log (id, bucket, piece, metadata_id, created_at, level, logger, message)
+    SELECT id, day, settled_in, metadata_id, created_at, level, logger, message FROM moved WHERE day IS NOT NULL
 )
 SELECT count(*) AS rows FROM moved;
 
@@ -285,7 +287,7 @@ FROM unnest(%(manifest_id)s::bigint[], %(keep_last)s::bigint[]) AS c(manifest_id
 -- The newest surplus run and all older ones.
 SELECT s.within, s.id, s.bucket
 FROM unnest(%(manifest_id)s::bigint[], %(newest)s::bigint[]) AS c(manifest_id, newest) CROSS JOIN LATERAL (
-    SELECT r.manifest_id AS within, r.id, r.bucket::text AS bucket FROM gandy.history r
+    SELECT r.manifest_id AS within, r.id, r.bucket || '/' || r.piece AS bucket FROM gandy.history r
     WHERE r.manifest_id = c.manifest_id AND r.id <= c.newest
     ORDER BY r.id DESC LIMIT %(limit)s) s
 LIMIT %(limit)s;

@@ -14,21 +14,22 @@ WHERE ((l.run_id, l.fence) IN (SELECT id, fence FROM owned)) IS TRUE
 ORDER BY l.place;
 
 -- name: keep_logs
--- The last lines of runs that have just ended, in the partition of the run.
-INSERT INTO gandy.log (bucket, metadata_id, created_at, level, logger, message)
-SELECT l.bucket::date, l.run_id, l.created_at, l.level, l.logger, l.message
+-- The last lines of runs that have just ended, in the piece of the run.
+INSERT INTO gandy.log (bucket, piece, metadata_id, created_at, level, logger, message)
+SELECT split_part(l.bucket, '/', 1)::date, split_part(l.bucket, '/', 2)::smallint, l.run_id, l.created_at, l.level, l.logger, l.message
 FROM unnest(%(run_id)s::bigint[], %(bucket)s::text[], %(created_at)s::timestamptz[], %(level)s::text[],
             %(logger)s::text[], %(message)s::text[])
      WITH ORDINALITY AS l(run_id, bucket, created_at, level, logger, message, place)
 ORDER BY l.place;
 
 -- name: settle_logs
--- Move lines that were written during the run to its partition, so that both are dropped on the same day.
+-- Move lines that were written during the run to its piece, so that both are dropped together.
 WITH ended AS (
-    SELECT * FROM unnest(%(run_id)s::bigint[], %(bucket)s::text[]) AS e(run_id, bucket)
+    SELECT run_id, split_part(bucket, '/', 1)::date AS bucket, split_part(bucket, '/', 2)::smallint AS piece
+    FROM unnest(%(run_id)s::bigint[], %(bucket)s::text[]) AS e(run_id, bucket)
 ), moved AS (
     DELETE FROM gandy.log_live l USING ended e WHERE l.metadata_id = e.run_id AND l.bucket = 'infinity'
-    RETURNING l.id, e.bucket AS settled_in, l.metadata_id, l.created_at, l.level, l.logger, l.message
+    RETURNING l.id, e.bucket AS day, e.piece AS settled_in, l.metadata_id, l.created_at, l.level, l.logger, l.message
 )
-INSERT INTO gandy.log (id, bucket, metadata_id, created_at, level, logger, message)
-SELECT id, settled_in::date, metadata_id, created_at, level, logger, message FROM moved;
+INSERT INTO gandy.log (id, bucket, piece, metadata_id, created_at, level, logger, message)
+SELECT id, day, settled_in, metadata_id, created_at, level, logger, message FROM moved;

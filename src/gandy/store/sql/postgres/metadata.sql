@@ -12,13 +12,19 @@ FROM gandy.now() AS now
 RETURNING id, fence, start_time AS started_at;
 
 -- name: end_runs
--- Moves runs from the queue into the partition of the day they expire, if their claim still owns them (fence).
+-- Moves runs from the queue into the current piece of the day they expire, if their claim still owns them (fence).
 -- A run that an operator cancelled is recorded as cancelled even if it failed.
 -- The row moves: a column that outlives the end is in RETURNING, INSERT and SELECT, or its value is lost.
 WITH clock AS MATERIALIZED (
-    SELECT gandy.now() AS now, since, until FROM gandy.history_horizon WHERE is_only
+    SELECT gandy.now() AS now, since, until, p.* FROM gandy.history_horizon,
+        -- arrays, because a join would read them again for every run
+        (SELECT array_agg(day) AS days, array_agg(piece) AS pieces FROM gandy.history_piece) p
+    WHERE is_only
 ), ended AS MATERIALIZED (
-    SELECT e.*, clock.*, clock.now + make_interval(secs => e.keep_for_seconds) AS keep_until
+    SELECT e.*, clock.*, k.keep_until, CASE
+        WHEN e.keep_for_seconds >= 86400 AND (k.keep_until AT TIME ZONE 'UTC')::date >= since
+             AND (k.keep_until AT TIME ZONE 'UTC')::date < until
+        THEN (k.keep_until AT TIME ZONE 'UTC')::date ELSE '-infinity' END AS bucket
     FROM clock, unnest(
         -- Subselects hide the array lengths from the planner, which would otherwise replan for each number of ends.
         (SELECT %(id)s::bigint[]), (SELECT %(worker_id)s::text[]), (SELECT %(fence)s::bigint[]),
@@ -28,7 +34,8 @@ WITH clock AS MATERIALIZED (
         (SELECT %(cancellation_reason)s::text[]), (SELECT %(keep_for_seconds)s::float8[]),
         (SELECT %(progress_done)s::bigint[]), (SELECT %(progress_total)s::bigint[]))
         AS e(id, worker_id, fence, train_state, output, junctions, failure_junction, failure_exception, failure_reason, stack_trace,
-             cancellation_reason, keep_for_seconds, progress_done, progress_total)
+             cancellation_reason, keep_for_seconds, progress_done, progress_total),
+        LATERAL (SELECT clock.now + make_interval(secs => e.keep_for_seconds) AS keep_until) k
 ), gone AS (
     DELETE FROM gandy.work_queue r USING ended e
     -- Written so that only the index on id can serve: with another one the planner would compare every pair.
@@ -43,25 +50,24 @@ WITH clock AS MATERIALIZED (
         e.train_state = 'failed' AND coalesce(r.cancellation_reason, '') = 'operator' AS is_overruled,
         e.output, e.junctions, e.failure_junction, e.failure_exception, e.failure_reason, e.stack_trace,
         coalesce(r.cancellation_reason, e.cancellation_reason) AS cancellation_reason,
-        e.progress_done, e.progress_total, e.now, e.keep_until,
-        CASE WHEN e.keep_for_seconds >= 86400 AND (e.keep_until AT TIME ZONE 'UTC')::date >= e.since
-                  AND (e.keep_until AT TIME ZONE 'UTC')::date < e.until
-             THEN (e.keep_until AT TIME ZONE 'UTC')::date ELSE '-infinity' END AS bucket
+        e.progress_done, e.progress_total, e.now, e.keep_until, e.bucket,
+        coalesce(e.pieces[array_position(e.days, e.bucket)], 0) AS piece
 ), kept AS (
     INSERT INTO gandy.history (
         id, bucket, owner, external_id, name, train_state, manifest_id, manifest_group_id, parent_id, retry_of, dead_letter_id,
         origin, priority, due_at, scheduled_at, attempt, input, input_type_name, output, created_at, start_time, end_time,
         keep_until, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failure_junction, failure_exception,
         failure_reason, stack_trace, cancellation_requested, cancellation_reason, cancellation_requested_at,
-        is_cancellation_ignored, junctions, progress_done, progress_total, worker_id, fence)
+        is_cancellation_ignored, junctions, progress_done, progress_total, worker_id, fence, piece)
     SELECT id, bucket, owner, external_id, train_name, train_state, manifest_id, manifest_group_id, parent_id, retry_of,
         dead_letter_id, origin, priority, due_at, scheduled_at, attempt, input, input_type_name, output::json, dispatched_at,
         start_time, now, keep_until, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failure_junction,
         failure_exception, failure_reason, stack_trace, cancellation_requested, cancellation_reason,
-        cancellation_requested_at, is_cancellation_ignored, junctions::json, progress_done, progress_total, worker_id, fence
+        cancellation_requested_at, is_cancellation_ignored, junctions::json, progress_done, progress_total, worker_id, fence,
+        piece
     FROM gone
 )
-SELECT id, bucket::text AS bucket, is_overruled, floor(extract(epoch FROM now) / 60)::bigint AS minute,
+SELECT id, bucket || '/' || piece AS bucket, is_overruled, floor(extract(epoch FROM now) / 60)::bigint AS minute,
        extract(epoch FROM start_time - coalesce(scheduled_at, due_at))::float8 AS waited,
        extract(epoch FROM now - start_time)::float8 AS took, EXISTS (
     SELECT 1 FROM gandy.manifest_group g

@@ -18,7 +18,7 @@ SELECT m.id, m.schedule_type, m.cron_expression, m.interval_seconds, m.timezone,
 FROM unnest(%(manifest_id)s::bigint[], %(run_id)s::bigint[], %(bucket)s::text[]) AS f(manifest_id, run_id, bucket)
 JOIN gandy.manifest m ON m.id = f.manifest_id
 LEFT JOIN gandy.manifest_group g ON g.id = m.manifest_group_id
-LEFT JOIN gandy.history h ON h.id = f.run_id AND h.bucket = f.bucket::date;
+LEFT JOIN gandy.history h ON h.id = f.run_id AND h.bucket = split_part(f.bucket, '/', 1)::date AND h.piece = split_part(f.bucket, '/', 2)::smallint;
 
 -- name: record_manifest_ends
 -- All that decides about the next run is kept on the manifest, so that history may be pruned.
@@ -86,7 +86,7 @@ INSERT INTO gandy.dead_letter (
 SELECT h.owner, h.manifest_id, h.manifest_group_id, h.name, h.input, h.input_type_name, h.id, h.due_at, h.attempt,
        h.priority, p.reason, p.evidence::json, h.max_retries, h.is_retried, h.retry_delay_seconds, h.timeout_seconds
 FROM unnest(%(id)s::bigint[], %(bucket)s::text[], %(reason)s::text[], %(evidence)s::text[]) AS p(id, bucket, reason, evidence)
-JOIN gandy.history h ON h.id = p.id AND h.bucket = p.bucket::date AND h.origin IS NOT NULL
+JOIN gandy.history h ON h.id = p.id AND h.bucket = split_part(p.bucket, '/', 1)::date AND h.piece = split_part(p.bucket, '/', 2)::smallint AND h.origin IS NOT NULL
 ON CONFLICT DO NOTHING
 RETURNING id, metadata_id;
 
@@ -118,7 +118,7 @@ INSERT INTO gandy.work_queue (
 SELECT h.owner, m.name, h.input, h.input_type_name, h.manifest_id, h.manifest_group_id, h.priority, 'waiting', 'retry',
        h.due_at, h.attempt + 1, gandy.now(), gandy.now(), h.id, h.parent_id
 FROM unnest(%(id)s::bigint[], %(bucket)s::text[]) AS p(id, bucket)
-JOIN gandy.history h ON h.id = p.id AND h.bucket = p.bucket::date
+JOIN gandy.history h ON h.id = p.id AND h.bucket = split_part(p.bucket, '/', 1)::date AND h.piece = split_part(p.bucket, '/', 2)::smallint
 JOIN gandy.manifest m ON m.id = h.manifest_id
 JOIN gandy.dead_letter l ON l.manifest_id = m.id AND l.status = 'awaiting_intervention'
 WHERE h.input::text IS DISTINCT FROM l.input::text

@@ -1,19 +1,21 @@
 -- name: count_waiting
--- Entries to be dispatched, by gate; every count reads at most the limit, over all owners.
+-- Entries to be dispatched, by gate; every count reads at most the limit.
 SELECT 'open' AS gate, count(*) AS entries, count(*) AS seen FROM (
     SELECT 1 FROM gandy.work_queue WHERE owner = %(owner)s AND status = 'queued' AND gate = 'open' LIMIT %(limit)s) q
 UNION ALL
-SELECT 'time', count(*) FILTER (WHERE q.owner = %(owner)s), count(*) FROM (
-    SELECT owner FROM gandy.work_queue WHERE status = 'queued' AND gate = 'time' LIMIT %(limit)s) q
+SELECT 'time', count(*), count(*) FROM (
+    SELECT 1 FROM gandy.work_queue WHERE owner = %(owner)s AND status = 'queued' AND gate = 'time'
+    ORDER BY owner, scheduled_at LIMIT %(limit)s) q
 UNION ALL
-SELECT 'manifest', count(*) FILTER (WHERE q.owner = %(owner)s AND q.gate = 'manifest'), count(*) FROM (
-    SELECT owner, gate FROM gandy.work_queue WHERE status = 'queued' AND manifest_id IS NOT NULL LIMIT %(limit)s) q
+SELECT 'manifest', count(*), count(*) FROM (
+    SELECT 1 FROM gandy.work_queue WHERE owner = %(owner)s AND status = 'queued' AND gate = 'manifest'
+    ORDER BY owner, scheduled_at LIMIT %(limit)s) q
 UNION ALL
 SELECT 'train', count(*), count(*) FROM (
     SELECT 1 FROM gandy.work_queue WHERE owner = %(owner)s AND status = 'queued' AND gate = 'train' LIMIT %(limit)s) q
 UNION ALL
-SELECT 'turn', count(*) FILTER (WHERE q.owner = %(owner)s), count(*) FROM (
-    SELECT owner FROM gandy.work_queue WHERE status = 'waiting' AND manifest_id > 0 ORDER BY manifest_id, id LIMIT %(limit)s) q;
+SELECT 'turn', count(*), count(*) FROM (
+    SELECT 1 FROM gandy.work_queue WHERE owner = %(owner)s AND status = 'waiting' ORDER BY owner, id LIMIT %(limit)s) q;
 
 -- name: count_live_runs
 -- Live runs by state; every count reads at most the limit.

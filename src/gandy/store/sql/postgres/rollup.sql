@@ -69,13 +69,15 @@ FROM (
 GROUP BY at ORDER BY at;
 
 -- name: rank_manifest_rollups
--- The manifests that come first in an order, by their newest figures up to a limit.
+-- The manifests that come first in an order, by their newest figures up to a limit. Bounds and order are written so that only
+-- the primary key can serve: by age, the planner would read the figures of all owners.
 WITH newest AS MATERIALIZED (
     SELECT train_name, manifest_id, completed, failed, cancelled, longest_wait_seconds, longest_seconds
     FROM gandy.run_rollup
-    WHERE owner = %(owner)s AND scope = 'manifest' AND grain = %(grain)s AND at >= %(since)s
+    WHERE (owner, scope, grain, at) >= (%(owner)s, 'manifest', %(grain)s, %(since)s)
+      AND (owner, scope, grain) <= (%(owner)s, 'manifest', %(grain)s)
       AND (%(train)s::text IS NULL OR train_name = %(train)s)
-    ORDER BY at DESC LIMIT %(searched)s
+    ORDER BY owner DESC, scope DESC, grain DESC, at DESC LIMIT %(searched)s
 ), sums AS MATERIALIZED (
     SELECT train_name, manifest_id, sum(completed) AS completed, sum(failed) AS failed, sum(cancelled) AS cancelled,
            max(longest_wait_seconds) AS longest_wait_seconds, max(longest_seconds) AS longest_seconds

@@ -143,5 +143,5 @@ LIMIT %(limit)s;
 -- The same for runs that have ended.
 SELECT h.id, h.input, q.id AS queued_id, q.input AS queued_input
 FROM unnest(%(id)s::bigint[], %(bucket)s::text[]) AS e(id, bucket)
-JOIN gandy.history h ON h.id = e.id AND h.bucket = e.bucket::date
+JOIN gandy.history h ON h.id = e.id AND h.bucket = split_part(e.bucket, '/', 1)::date AND h.piece = split_part(e.bucket, '/', 2)::smallint
 JOIN gandy.work_queue q ON q.manifest_id = h.manifest_id AND q.status = 'queued';

@@ -30,8 +30,14 @@ SELECT h.id FROM (
 JOIN gandy.work_queue e ON e.id = h.id
 WHERE e.scheduled_at <= gandy.now() - make_interval(secs => %(patience_seconds)s::float8)
 UNION ALL
+(SELECT id FROM gandy.work_queue
+ WHERE owner = %(owner)s AND status = 'queued' AND gate = 'manifest'
+   AND scheduled_at <= gandy.now() - make_interval(secs => %(patience_seconds)s::float8)
+ ORDER BY owner, scheduled_at LIMIT %(limit)s)
+UNION ALL
+-- of all owners: a condition on both would not be searched by the index in every plan
 SELECT b.id FROM (
-    SELECT id, owner, gate, scheduled_at FROM gandy.work_queue
-    WHERE status = 'queued' AND manifest_id IS NOT NULL ORDER BY manifest_id LIMIT %(searched)s) b
-WHERE b.gate = 'manifest' AND b.scheduled_at <= gandy.now() - make_interval(secs => %(patience_seconds)s::float8) AND (%(owner)s::text IS NULL OR b.owner = %(owner)s)
+    SELECT id, scheduled_at FROM gandy.work_queue
+    WHERE %(owner)s::text IS NULL AND status = 'queued' AND gate = 'manifest' ORDER BY owner, scheduled_at LIMIT %(searched)s) b
+WHERE b.scheduled_at <= gandy.now() - make_interval(secs => %(patience_seconds)s::float8)
 LIMIT %(limit)s;

@@ -23,7 +23,7 @@ SELECT queued.id FROM told, queued;
 UPDATE gandy.work_queue SET gate = 'open'
 WHERE id = ANY(ARRAY(
     SELECT id FROM gandy.work_queue
-    WHERE status = 'queued' AND gate = 'time' AND scheduled_at <= gandy.now()
+    WHERE owner = %(owner)s AND status = 'queued' AND gate = 'time' AND scheduled_at <= gandy.now()
     ORDER BY scheduled_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
 -- by id alone, which the lock above makes safe: with another condition the plan might read every future entry
 RETURNING id, owner;
@@ -31,7 +31,7 @@ RETURNING id, owner;
 -- name: next_due
 -- The seconds that a loop may sleep.
 SELECT extract(epoch FROM scheduled_at - gandy.now())::float8 AS seconds FROM gandy.work_queue
-WHERE status = 'queued' AND gate = 'time' ORDER BY scheduled_at LIMIT 1;
+WHERE owner = %(owner)s AND status = 'queued' AND gate = 'time' ORDER BY scheduled_at LIMIT 1;
 
 -- name: load_ready
 -- Locks the top entries of each group, in dispatch order; SKIP LOCKED, so that concurrent claims take different entries.
@@ -239,7 +239,7 @@ FROM unnest(%(id)s::bigint[], %(bucket)s::text[], %(delay_seconds)s::float8[], %
             %(lone_losses)s::int[], %(unique_key)s::text[], %(is_open)s::bool[])
      AS r(id, bucket, delay_seconds, failures, losses, lone_losses, unique_key, is_open)
 -- a run without an origin had no entry: its caller started it
-JOIN gandy.history h ON h.id = r.id AND h.bucket = r.bucket::date AND h.origin IS NOT NULL
+JOIN gandy.history h ON h.id = r.id AND h.bucket = split_part(r.bucket, '/', 1)::date AND h.piece = split_part(r.bucket, '/', 2)::smallint AND h.origin IS NOT NULL
 ON CONFLICT DO NOTHING
 RETURNING id, retry_of;
 

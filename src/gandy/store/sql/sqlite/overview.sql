@@ -1,19 +1,22 @@
 -- name: count_waiting
--- Entries to be dispatched, by gate; every count reads at most the limit, over all owners.
+-- Entries to be dispatched, by gate; every count reads at most the limit.
 SELECT 'open' AS gate, count(*) AS entries, count(*) AS seen FROM (
     SELECT 1 FROM work_queue WHERE owner = :owner AND status = 'queued' AND gate = 'open' LIMIT :limit) q
 UNION ALL
-SELECT 'time', coalesce(sum(q.owner = :owner), 0), count(*) FROM (
-    SELECT owner FROM work_queue WHERE status = 'queued' AND gate = 'time' AND scheduled_at > '' LIMIT :limit) q
+SELECT 'time', count(*), count(*) FROM (
+    SELECT 1 FROM work_queue INDEXED BY ix_work_queue_future
+    WHERE owner = :owner AND status = 'queued' AND gate = 'time' LIMIT :limit) q
 UNION ALL
-SELECT 'manifest', coalesce(sum(q.owner = :owner AND q.gate = 'manifest'), 0), count(*) FROM (
-    SELECT owner, gate FROM work_queue WHERE status = 'queued' AND manifest_id > 0 LIMIT :limit) q
+SELECT 'manifest', count(*), count(*) FROM (
+    SELECT 1 FROM work_queue INDEXED BY ix_work_queue_held
+    WHERE owner = :owner AND status = 'queued' AND gate = 'manifest' LIMIT :limit) q
 UNION ALL
 SELECT 'train', count(*), count(*) FROM (
     SELECT 1 FROM work_queue WHERE owner = :owner AND status = 'queued' AND gate = 'train' LIMIT :limit) q
 UNION ALL
-SELECT 'turn', count(*) FILTER (WHERE q.owner = :owner), count(*) FROM (
-    SELECT owner FROM work_queue WHERE status = 'waiting' AND manifest_id > 0 ORDER BY manifest_id, id LIMIT :limit) q;
+SELECT 'turn', count(*), count(*) FROM (
+    SELECT 1 FROM work_queue INDEXED BY ix_work_queue_waiting_owner
+    WHERE owner = :owner AND status = 'waiting' LIMIT :limit) q;
 
 -- name: count_live_runs
 -- Live runs by state; every count reads at most the limit.

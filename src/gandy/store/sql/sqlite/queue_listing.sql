@@ -39,7 +39,7 @@ FROM (
         SELECT t.*, row_number() OVER () FROM (
             SELECT id, owner, gate, train_name, manifest_group_id FROM work_queue
             WHERE coalesce(:status, 'queued') <> 'waiting' AND status = 'queued' AND gate = 'time' AND coalesce(:gate, 'time') = 'time'
-            ORDER BY scheduled_at LIMIT :searched) t
+            ORDER BY owner, scheduled_at LIMIT :searched) t
         UNION ALL
         SELECT u.*, row_number() OVER () FROM (
             SELECT id, owner, gate, train_name, manifest_group_id FROM work_queue

@@ -31,7 +31,13 @@ JOIN work_queue e ON e.id = h.id
 WHERE e.scheduled_at <= gandy_later(-:patience_seconds)
 UNION ALL
 SELECT b.id FROM (
-    SELECT id, owner, gate, scheduled_at FROM work_queue
-    WHERE status = 'queued' AND manifest_id IS NOT NULL ORDER BY manifest_id LIMIT :searched) b
-WHERE b.gate = 'manifest' AND b.scheduled_at <= gandy_later(-:patience_seconds) AND (:owner IS NULL OR b.owner = :owner)
+    SELECT id FROM work_queue INDEXED BY ix_work_queue_held
+    WHERE owner = :owner AND status = 'queued' AND gate = 'manifest' AND scheduled_at <= gandy_later(-:patience_seconds)
+    ORDER BY owner, scheduled_at LIMIT :limit) b
+UNION ALL
+-- of all owners: a condition on both would not be searched by the index
+SELECT b.id FROM (
+    SELECT id, scheduled_at FROM work_queue INDEXED BY ix_work_queue_held
+    WHERE :owner IS NULL AND status = 'queued' AND gate = 'manifest' ORDER BY owner, scheduled_at LIMIT :searched) b
+WHERE b.scheduled_at <= gandy_later(-:patience_seconds)
 LIMIT :limit;

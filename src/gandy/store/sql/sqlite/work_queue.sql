@@ -15,14 +15,14 @@ RETURNING id;
 UPDATE work_queue SET gate = 'open'
 WHERE id IN (
     SELECT id FROM work_queue
-    WHERE status = 'queued' AND gate = 'time' AND scheduled_at <= gandy_now()
+    WHERE owner = :owner AND status = 'queued' AND gate = 'time' AND scheduled_at <= gandy_now()
     ORDER BY scheduled_at LIMIT :limit)
 RETURNING id, owner;
 
 -- name: next_due
 -- The seconds that a loop may sleep.
 SELECT gandy_seconds(scheduled_at) AS seconds FROM work_queue
-WHERE status = 'queued' AND gate = 'time' ORDER BY scheduled_at LIMIT 1;
+WHERE owner = :owner AND status = 'queued' AND gate = 'time' ORDER BY scheduled_at LIMIT 1;
 
 -- name: load_ready
 -- Differs from PostgreSQL: SQLite has no LATERAL, so this runs once per group; the write lock is already held.
