@@ -47,7 +47,7 @@ RULES = FinishRules(OWNER, SPANS, 10_000, retry=PUNCTUAL)
 PAGE = 1_000
 TABLES = (
     *("audit", "dead_letter", "log", "history", "service_state", "unique_key", "work_queue", "worker"),
-    *("manifest_edge", "manifest_output", "manifest", "manifest_group"),
+    *("manifest_edge", "manifest_former_edge", "manifest_output", "manifest", "manifest_group"),
 )
 
 

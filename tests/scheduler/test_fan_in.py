@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,38 +9,15 @@ import pytest
 from gandy.errors import DependencyCycleError, ManifestInUseError, OverrideError, TriggerInputMissingError
 from gandy.model.manifest import GroupDeclaration
 from gandy.model.run import TrainState
-from gandy.model.schedule import Dependent, DormantDependent, EdgeKind, Manual
+from gandy.model.schedule import Dependent, DormantDependent, EdgeKind
 from gandy.store.overriding import override_group, override_manifest
 from gandy.store.queueing import remove_manifest, trigger, trigger_group
 from gandy.store.seeding import add_manifest
+from tests.scheduler.family import PARENTS, end, family, inputs, passing, queued
 from tests.support.world import OWNER, manifest
 
 if TYPE_CHECKING:
-    from gandy.model.manifest import ManifestDeclaration
-    from gandy.model.schedule import Schedule
     from tests.support.world import World
-
-PARENTS = ("a", "b", "c")
-
-
-def family(*parents: str, child: Schedule | None = None, **options: object) -> list[ManifestDeclaration]:
-    above = [manifest(name, schedule=Manual(), train=name.upper(), is_retried=False) for name in PARENTS]
-    schedule = child or Dependent(*(parents or PARENTS))
-    return [*above, manifest("merge", schedule=schedule, train="Merge", group="below", **options)]
-
-
-async def end(world: World, name: str, state: TrainState = TrainState.COMPLETED, output: str = "1") -> None:
-    await world.database.run(trigger(name, owner=OWNER))
-    output_json = output if state is TrainState.COMPLETED else None
-    await world.finish(*await world.claim(name.upper()), state=state, output_json=output_json)
-
-
-async def queued(world: World) -> int:
-    """Run a cycle, and the dependent if it was queued; return how often."""
-    await world.cycle()
-    runs = await world.claim("Merge")
-    await world.finish(*runs)
-    return len(runs)
 
 
 async def test_it_is_due_when_each_parent_has_ended_since_it_was_last_queued(world: World) -> None:
@@ -217,21 +193,6 @@ async def test_the_manager_alone_moves_what_was_seen_and_only_forward(world: Wor
     assert seen == [[0, 0, 0], [0, 0, 0], [1, 1, 1], [1, 1, 1], [1, 1, 1], [1, 1, 1], [3, 2, 2]]
 
 
-PASSED = Dependent("a", is_output_passed=True)
-
-
-def passing() -> list[ManifestDeclaration]:
-    return family(child=PASSED, input_json=None)
-
-
-async def inputs(world: World) -> list[object]:
-    """Run a cycle, and the dependent; return the inputs of its runs."""
-    await world.cycle()
-    runs = await world.claim("Merge")
-    await world.finish(*runs)
-    return [json.loads(run.input_json or "null") for run in runs]
-
-
 async def test_the_output_of_the_parent_is_the_input(world: World) -> None:
     await world.seed(*passing())
     await end(world, "a", output='{"rows": 7}')
@@ -267,27 +228,6 @@ async def test_an_output_while_it_is_queued_is_the_input_of_one_more_run(world: 
     await world.finish(running)
 
     assert await inputs(world) == [2]
-
-
-async def test_a_success_before_it_takes_the_output_is_not_followed(world: World) -> None:
-    await world.seed(*family("a"))
-    await end(world, "a", output="1")
-    await world.seed(*passing())
-
-    assert await inputs(world) == []
-    await end(world, "a", output="2")
-    assert await inputs(world) == [2]
-
-
-async def test_an_output_that_is_taken_no_longer_is_forgotten(world: World) -> None:
-    await world.seed(*passing())
-    await end(world, "a")
-    assert len(world.rows("SELECT * FROM manifest_output")) == 1
-
-    await world.seed(*family("a"))
-
-    assert world.rows("SELECT * FROM manifest_output") == []
-    assert await inputs(world) == [], "the success was that of the other edge"
 
 
 async def test_only_parents_whose_output_is_taken_keep_it(world: World) -> None:

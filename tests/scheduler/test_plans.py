@@ -36,6 +36,7 @@ DUE = 40
 GROWING = (
     "manifest",
     "manifest_edge",
+    "manifest_former_edge",
     "manifest_output",
     "work_queue",
     "metadata",

@@ -32,6 +32,7 @@ DELETE FROM gandy.worker;
 DELETE FROM gandy.audit;
 DELETE FROM gandy.service_state;
 DELETE FROM gandy.manifest_edge;
+DELETE FROM gandy.manifest_former_edge;
 DELETE FROM gandy.run_tally;
 DELETE FROM gandy.run_rollup;
 DELETE FROM gandy.table_sample;

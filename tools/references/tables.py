@@ -28,6 +28,7 @@ _ABOUT: Final = {
     "manifest_group": "Groups: a cap, a priority and a switch that manifests share.",
     "manifest": "Schedules, with everything that decides when they run next.",
     "manifest_edge": "Which manifest depends on which, and the ends of the parent that it has seen.",
+    "manifest_former_edge": "What a dependent has seen of a parent that it no longer has, for a day.",
     "manifest_output": "The newest output of each manifest whose dependent takes it as its input.",
     "work_queue": "The intent to run: one row for every occurrence decided and every job asked for.",
     "metadata": "Runs, live and ended: one row for every attempt. A view of `history` and of the dispatched "

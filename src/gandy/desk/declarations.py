@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, cast
 from gandy.desk.queue import input_left_out
 from gandy.errors import DeclarationError, ExclusionError
 from gandy.model.exclusion import DateRange, Dates, Days, Exclusion, TimeWindow, bounded
-from gandy.model.manifest import MANIFEST_OPTIONS, ManifestDeclaration
-from gandy.model.schedule import Dependent, DormantDependent, EdgeKind, Manual, TimeSchedule
+from gandy.model.manifest import MANIFEST_OPTIONS, NO_INSTANTS, OPTIONS_OF_INSTANTS, ManifestDeclaration
+from gandy.model.schedule import Dependent, DormantDependent, EdgeKind, Manual, TimeSchedule, edges_of
 from gandy.rules.exclusions import refuse_none_left
 from gandy.rules.schedules import checked
 from gandy.settings.bounds import BOUNDS
@@ -64,6 +64,13 @@ def _problems(options: ScheduleOptions) -> Iterator[str]:
             yield problem
 
 
+def _idle_options(schedule: Schedule, options: ScheduleOptions) -> Iterator[str]:
+    """Name the given options that concern instants, if the schedule has none."""
+    if edges_of(schedule):
+        given = (option.keyword for option in OPTIONS_OF_INSTANTS if options.get(option.keyword))
+        yield from (f"{keyword}: {NO_INSTANTS}" for keyword in given)
+
+
 def declare(
     external_id: str,
     definition: AnyTrain,
@@ -75,7 +82,7 @@ def declare(
 ) -> ManifestDeclaration:
     """Check one manifest and return its declaration for seeding."""
     refuse_bad_id(external_id)
-    if problems := (*_problems(options), *_schedule_problems(schedule)):
+    if problems := (*_problems(options), *_schedule_problems(schedule), *_idle_options(schedule, options)):
         raise DeclarationError(external_id, "; ".join(problems))
     schedule, exclusions = checked(schedule), exclusions_of(options.get("exclude", ()))
     refuse_none_left(schedule, exclusions)

@@ -149,6 +149,13 @@ MANIFEST_OPTIONS: Final = (
         column="keep_last",
     ),
 )
+#: The options that concern the instants of a schedule.
+OPTIONS_OF_INSTANTS: Final = tuple(option for option in MANIFEST_OPTIONS if option.section == "when")
+#: The problem with such an option of a dependent.
+NO_INSTANTS: Final = (
+    "a dependent has no instants of its own: it runs when its parent has ended; "
+    "set this on the parent's schedule"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

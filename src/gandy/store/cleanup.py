@@ -247,6 +247,19 @@ def expired_web_keys(before: datetime) -> RowWalk:
     return _walk("web_key", "find_expired_web_keys", "delete_expired_web_keys", before=before)
 
 
+def former_edges(before: datetime) -> RowWalk:
+    """Walk what dependents have seen of parents that they no longer have, with outputs kept for them."""
+    return RowWalk(
+        table="manifest_former_edge",
+        finding="find_former_edges",
+        deletions=(
+            Deletion("forget_outputs", "manifest_output"),
+            Deletion("delete_former_edges", "manifest_former_edge"),
+        ),
+        given={"before": before},
+    )
+
+
 def idle_groups(before: datetime) -> RowWalk:
     """Walk groups that have no settings of their own and were unused for long."""
     return RowWalk(

@@ -225,8 +225,8 @@ def insert_edges(owner: str, schedules: Iterable[tuple[str, Schedule]]) -> Opera
 
 
 def change_edges(owner: str, changes: Iterable[tuple[Row, Change]]) -> Operation[None]:
-    """Write the edges of changed manifests: one that is declared as before keeps what it has seen."""
-    kept, after = [], []
+    """Write the edges of changed manifests: an end of a parent that was not seen before still counts."""
+    kept, after, takers = [], [], []
     for stored, change in changes:
         before = _schedule_in(stored.declared, stored.overrides)
         schedule = _schedule_in(change.declared, change.overrides)
@@ -234,11 +234,11 @@ def change_edges(owner: str, changes: Iterable[tuple[Row, Change]]) -> Operation
             words = {edge.parent: _kept_as(edge) for edge in edges_of(schedule)}
             kept.append({"child_id": stored.id, "kept": json.dumps(words)})
             after.append((stored.external_id, schedule))
-    dropped = yield batch("drop_edges", kept)
-    passed = sorted({row.parent_id for row in dropped if row.is_output_passed})
+            takers += [stored.id for edge in edges_of(schedule) if edge.is_output_passed]
+    yield batch("drop_edges", kept)
     yield from insert_edges(owner, after)
-    if passed:
-        yield statement("forget_outputs", ids=passed)
+    if takers:
+        yield statement("adopt_outputs", ids=takers)
 
 
 def _schedule_in(declared: str, overrides: str) -> Schedule:

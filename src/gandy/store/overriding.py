@@ -7,7 +7,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 
 from gandy.errors import GroupNotFoundError, ManifestNotFoundError, OverrideError, ParentNotFoundError
-from gandy.model.manifest import DEFAULT_GROUP, GroupDeclaration
+from gandy.model.manifest import DEFAULT_GROUP, NO_INSTANTS, OPTIONS_OF_INSTANTS, GroupDeclaration
 from gandy.model.schedule import Cron, Interval, Manual, Once, edges_of, timezone_of
 from gandy.rules.clocks import has_run, true_cursor
 from gandy.rules.exclusions import is_excluded
@@ -181,7 +181,7 @@ def override_manifest(
     overrides = _merged(stored, changes)
     effective = from_stored(external_id, stored.declared, overrides)
     _refuse_other_kind(stored, overrides)
-    _refuse_unused_input(effective, changes)
+    _refuse_unused(effective, changes or {})
     yield from _refuse_lost_parent(owner, effective)
     groups = yield from ensure_groups(owner, [effective.group])
     maker = RowMaker((yield from read_now()), groups)
@@ -226,12 +226,14 @@ def _merged(stored: Row, changes: Mapping[str, object] | None) -> str:
     return json.dumps(merged)
 
 
-def _refuse_unused_input(effective: ManifestDeclaration, changes: Mapping[str, object] | None) -> None:
-    is_passed = any(edge.is_output_passed for edge in edges_of(effective.schedule))
-    if is_passed and "input" in (changes or {}):
-        raise OverrideError(
-            effective.external_id, "the output of its parent is its input; trigger it with another one"
-        )
+def _refuse_unused(effective: ManifestDeclaration, changes: Mapping[str, object]) -> None:
+    """Refuse values that would have no effect."""
+    edges, name = edges_of(effective.schedule), effective.external_id
+    if "input" in changes and any(edge.is_output_passed for edge in edges):
+        raise OverrideError(name, "the output of its parent is its input; trigger it with another one")
+    for option in OPTIONS_OF_INSTANTS if edges else ():
+        if changes.get(option.field):
+            raise OverrideError(name, f"{option.keyword}: {NO_INSTANTS}")
 
 
 def _refuse_other_kind(stored: Row, overrides: str) -> None:

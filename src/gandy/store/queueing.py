@@ -229,6 +229,7 @@ class RemovedManifest:
 
 def remove_manifest(external_id: str, *, owner: str) -> Operation[RemovedManifest]:
     """Remove a manifest with its queued and waiting entries."""
+    yield statement("lock_seeding", owner=owner)  # no dependent of it is added meanwhile
     manifest = yield from lock_manifest(external_id, owner=owner)
     if manifest.origin == "declared" and not manifest.is_orphaned:
         raise ManifestDeclaredError(external_id)

@@ -260,7 +260,7 @@ def _stranger(end: RunEnd, child: Row | None) -> str | None:
         return f"it depends on {follows}; only a run of its parent can activate it"
     if child.schedule_type != "dormant_dependent":
         return "it is not dormant; declare it with dormant=True"
-    return "it is no longer declared" if child.is_orphaned else None
+    return None
 
 
 def _wanted(asked: Activation, child: Row) -> WantedActivation:

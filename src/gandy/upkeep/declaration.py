@@ -198,7 +198,13 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
         table="manifest_output",
         bound="one for each manifest whose dependent takes its output",
         means=ByKey(),
-        safety="The newest output only; gone with the manifest, or once no dependent takes it.",
+        safety="The newest output only; gone with the manifest, or with the last edge that takes it.",
+    ),
+    Upkeep(
+        table="manifest_former_edge",
+        bound="one for each parent that a dependent no longer has: {retention.orphaned}",
+        means=ByRow(lambda request, now: walks.former_edges(now - request.retention.orphaned)),
+        safety="Keeps the ends that wait while two versions of an application are deployed in turn.",
     ),
     Upkeep(
         table="worker",

@@ -19,6 +19,7 @@ GANDY_TABLES = frozenset(
         "log",
         "manifest",
         "manifest_edge",
+        "manifest_former_edge",
         "manifest_group",
         "manifest_output",
         "metadata",

@@ -183,6 +183,28 @@ FROM (
 -- A key is never renewed.
 DELETE FROM gandy.web_key WHERE id = ANY(%(ids)s::text[]) AND expires_at <= %(before)s;
 
+-- name: find_former_edges
+-- What dependents have seen of parents that they no longer have.
+SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
+       array_agg(id)::text AS ids
+FROM (
+    SELECT dropped_at AS at, id FROM gandy.manifest_former_edge
+    WHERE dropped_at < %(before)s
+      AND (dropped_at, id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
+    ORDER BY dropped_at, id LIMIT %(limit)s) dead;
+
+-- name: forget_outputs
+-- Outputs that only these former edges would take.
+DELETE FROM gandy.manifest_output o
+WHERE o.manifest_id IN (SELECT parent_id FROM gandy.manifest_former_edge WHERE id = ANY(%(ids)s::bigint[]) AND output_seen IS NOT NULL)
+  AND NOT EXISTS (SELECT 1 FROM gandy.manifest_edge e WHERE e.parent_id = o.manifest_id AND e.is_output_passed)
+  AND NOT EXISTS (SELECT 1 FROM gandy.manifest_former_edge f WHERE f.parent_id = o.manifest_id AND f.output_seen IS NOT NULL
+                  AND f.id <> ALL(%(ids)s::bigint[]));
+
+-- name: delete_former_edges
+-- One that was declared again meanwhile is gone already.
+DELETE FROM gandy.manifest_former_edge WHERE id = ANY(%(ids)s::bigint[]) AND dropped_at < %(before)s;
+
 -- name: find_idle_groups
 -- Groups without manifests, declared settings or overrides that were created or last used long ago.
 SELECT count(*) AS rows, (array_agg(id))[count(*)::int] AS id, array_agg(id)::text AS ids

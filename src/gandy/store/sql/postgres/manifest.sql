@@ -112,9 +112,18 @@ WITH decided AS MATERIALIZED (
     FROM moved, (SELECT gandy.now() AS now) now WHERE due_at IS NOT NULL
 ), seen AS (
     -- as of the snapshot of this statement: an end that commits later makes the dependent due again
-    UPDATE gandy.manifest_edge e SET seen = d.ended
+    UPDATE gandy.manifest_edge e SET seen = d.ended, (success_seen, failure_seen, end_seen) = (
+        SELECT p.success_count, p.final_failure_count, p.end_count FROM gandy.manifest p WHERE p.id = e.parent_id)
     FROM moved JOIN gandy.manifest_dependency d ON d.child_id = moved.id
     WHERE moved.origin = 'dependent' AND moved.due_at IS NOT NULL AND e.child_id = d.child_id AND e.parent_id = d.parent_id
+), seen_before AS (
+    -- the edges of another version of the application see the same ends
+    UPDATE gandy.manifest_former_edge f SET
+        (success_seen, failure_seen, end_seen) = (
+            SELECT p.success_count, p.final_failure_count, p.end_count FROM gandy.manifest p WHERE p.id = f.parent_id),
+        output_seen = CASE WHEN f.output_seen IS NOT NULL THEN coalesce(
+            (SELECT o.success_count FROM gandy.manifest_output o WHERE o.manifest_id = f.parent_id), f.output_seen) END
+    FROM moved WHERE moved.origin = 'dependent' AND moved.due_at IS NOT NULL AND f.child_id = moved.id
 )
 SELECT id, due_at IS NOT NULL AS is_queued FROM moved;
 

@@ -43,9 +43,11 @@ UPDATE gandy.manifest m SET
 FROM unnest(%(manifest_id)s::bigint[], %(run_id)s::bigint[], %(state)s::text[], %(ended)s::text[], %(is_counted)s::bool[], %(needs_look)s::bool[])
      AS e(manifest_id, run_id, state, ended, is_counted, needs_look)
 WHERE m.id = e.manifest_id AND m.active_run_id = e.run_id
-RETURNING m.id, m.owner, m.has_dependents_due AND e.ended = 'success' AND EXISTS (
-        SELECT 1 FROM gandy.manifest_edge d
-        WHERE d.parent_id = m.id AND d.kind = 'success' AND d.is_output_passed) AS is_output_kept,
+RETURNING m.id, m.owner, e.ended = 'success' AND (m.has_dependents_due AND EXISTS (
+            SELECT 1 FROM gandy.manifest_edge d WHERE d.parent_id = m.id AND d.kind = 'success' AND d.is_output_passed)
+        -- BETWEEN, so that only the index on parents can serve
+        OR EXISTS (SELECT 1 FROM gandy.manifest_former_edge f
+                   WHERE f.parent_id BETWEEN m.id AND m.id AND f.output_seen IS NOT NULL)) AS is_output_kept,
     (m.has_dependents_due OR m.next_look_at <= gandy.now()) AS is_due,
     -- read after the lock: a transaction that queued for the manifest meanwhile has committed
     EXISTS (SELECT 1 FROM gandy.work_queue w WHERE w.manifest_id = m.id AND w.status = 'waiting') AS has_waiting;

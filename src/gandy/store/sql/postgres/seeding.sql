@@ -27,29 +27,60 @@ WITH RECURSIVE chain AS (
 SELECT c.external_id, d.parent FROM chain c LEFT JOIN gandy.manifest_dependency d ON d.child_id BETWEEN c.id AND c.id;
 
 -- name: drop_edges
--- Edges that are no longer declared, or not as they are stored; a changed one is written again, and counts from now on.
-DELETE FROM gandy.manifest_edge e
-USING unnest(%(child_id)s::bigint[], %(kept)s::text[]) AS k(child_id, kept), gandy.manifest p
-WHERE e.child_id = k.child_id AND p.id = e.parent_id
-  AND (k.kept::jsonb ->> p.external_id) IS DISTINCT FROM e.kind || CASE WHEN e.is_output_passed THEN '+output' ELSE '' END
-RETURNING e.parent_id, e.is_output_passed;
+-- Edges that are no longer declared, or not as they are stored. What they have seen is kept: a changed one is written again
+-- at once, another one perhaps by the next deploy. Activations are events of their own, and count nothing.
+WITH dropped AS (
+    DELETE FROM gandy.manifest_edge e
+    USING unnest(%(child_id)s::bigint[], %(kept)s::text[]) AS k(child_id, kept), gandy.manifest p
+    WHERE e.child_id = k.child_id AND p.id = e.parent_id
+      AND (k.kept::jsonb ->> p.external_id) IS DISTINCT FROM e.kind || CASE WHEN e.is_output_passed THEN '+output' ELSE '' END
+    RETURNING e.*
+)
+INSERT INTO gandy.manifest_former_edge (child_id, parent_id, success_seen, failure_seen, end_seen, output_seen, dropped_at)
+SELECT child_id, parent_id, success_seen, failure_seen, end_seen, CASE WHEN is_output_passed THEN seen END, gandy.now()
+FROM dropped WHERE kind <> 'activation'
+ON CONFLICT (child_id, parent_id) DO NOTHING;
 
 -- name: insert_edges
--- A new edge counts the parent's ends from now on. Subqueries, so that each manifest is found by the index.
-INSERT INTO gandy.manifest_edge (child_id, parent_id, seen, place, kind, is_output_passed)
-SELECT c.id, p.id, CASE r.kind WHEN 'success' THEN p.success_count WHEN 'failure' THEN p.final_failure_count
-                               WHEN 'end' THEN p.end_count ELSE 0 END, r.place, r.kind, r.is_output_passed
-FROM unnest(%(child)s::text[], %(parent)s::text[], %(place)s::smallint[], %(kind)s::text[], %(is_output_passed)s::bool[])
-     AS r(child, parent, place, kind, is_output_passed)
-CROSS JOIN LATERAL (SELECT id FROM gandy.manifest WHERE owner = %(owner)s AND external_id = r.child LIMIT 1) c
-CROSS JOIN LATERAL (SELECT id, success_count, final_failure_count, end_count FROM gandy.manifest
-                    WHERE owner = %(owner)s AND external_id = r.parent LIMIT 1) p
+-- A new edge counts the parent's ends from now on, one that was declared before those that it has not seen. Subqueries, so
+-- that each manifest is found by the index.
+WITH given AS MATERIALIZED (
+    SELECT c.id AS child_id, p.id AS parent_id, p.success_count, p.final_failure_count, p.end_count,
+           r.place, r.kind, r.is_output_passed
+    FROM unnest(%(child)s::text[], %(parent)s::text[], %(place)s::smallint[], %(kind)s::text[], %(is_output_passed)s::bool[])
+         AS r(child, parent, place, kind, is_output_passed)
+    CROSS JOIN LATERAL (SELECT id FROM gandy.manifest WHERE owner = %(owner)s AND external_id = r.child LIMIT 1) c
+    CROSS JOIN LATERAL (SELECT id, success_count, final_failure_count, end_count FROM gandy.manifest
+                        WHERE owner = %(owner)s AND external_id = r.parent LIMIT 1) p
+), former AS (
+    DELETE FROM gandy.manifest_former_edge f USING given g
+    WHERE f.child_id = g.child_id AND f.parent_id = g.parent_id AND g.kind <> 'activation'  -- which counts nothing
+    RETURNING f.child_id, f.parent_id, f.success_seen, f.failure_seen, f.end_seen, f.output_seen
+), counted AS (
+    SELECT g.*, coalesce(f.success_seen, g.success_count) AS success_seen,
+           coalesce(f.failure_seen, g.final_failure_count) AS failure_seen, coalesce(f.end_seen, g.end_count) AS end_seen,
+           f.output_seen
+    FROM given g LEFT JOIN former f ON f.child_id = g.child_id AND f.parent_id = g.parent_id
+)
+INSERT INTO gandy.manifest_edge (
+    child_id, parent_id, seen, place, kind, is_output_passed, success_seen, failure_seen, end_seen)
+SELECT child_id, parent_id,
+       CASE kind WHEN 'success' THEN CASE WHEN is_output_passed THEN coalesce(output_seen, success_seen) ELSE success_seen END
+                 WHEN 'failure' THEN failure_seen WHEN 'end' THEN end_seen ELSE 0 END,
+       place, kind, is_output_passed, success_seen, failure_seen, end_seen
+FROM counted
 ON CONFLICT (child_id, parent_id) DO UPDATE SET place = excluded.place;
 
--- name: forget_outputs
--- Outputs that no dependent takes any more.
-DELETE FROM gandy.manifest_output o WHERE o.manifest_id = ANY(%(ids)s::bigint[])
-  AND NOT EXISTS (SELECT 1 FROM gandy.manifest_edge e WHERE e.parent_id = o.manifest_id AND e.is_output_passed);
+-- name: adopt_outputs
+-- A dependent begins to take the output of its parent, and a success that it has not seen waits: take the output of that run.
+INSERT INTO gandy.manifest_output (manifest_id, success_count, output)
+SELECT p.id, p.success_count, coalesce(h.output, 'null'::json)
+FROM (SELECT parent_id, min(seen) AS seen FROM gandy.manifest_edge
+      WHERE child_id = ANY(%(ids)s::bigint[]) AND is_output_passed GROUP BY parent_id) e
+CROSS JOIN LATERAL (SELECT id, success_count, last_successful_run_id FROM gandy.manifest WHERE id = e.parent_id LIMIT 1) p
+CROSS JOIN LATERAL (SELECT output FROM gandy.history WHERE id = p.last_successful_run_id LIMIT 1) h
+WHERE p.success_count > e.seen
+ON CONFLICT (manifest_id) DO NOTHING;
 
 -- name: insert_manifests
 -- New manifests as a set; their edges follow. All parents are looked up at once: with

@@ -8,7 +8,7 @@ JOIN gandy.manifest m ON m.owner = p.owner AND m.external_id = a.external_id;
 -- The data that decides whether an activation can be kept, and whether an entry with its input exists already.
 SELECT m.id, m.external_id, m.name AS train, m.schedule_type, m.depends_on_manifest_id AS parent_id,
        (SELECT p.external_id FROM gandy.manifest p WHERE p.id = m.depends_on_manifest_id) AS parent,
-       m.orphaned_at IS NOT NULL AS is_orphaned, m.properties AS input,
+       m.properties AS input,
        q.id AS queued_id, q.input AS queued_input, coalesce(q.scheduled_at <= gandy.now(), false) AS is_queued_due,
        (SELECT count(*) FROM (
            SELECT 1 FROM gandy.work_queue w WHERE w.manifest_id = m.id AND w.status = 'waiting' LIMIT %(limit)s) n) AS waiting

@@ -150,6 +150,28 @@ FROM (
 -- A key is never renewed.
 DELETE FROM web_key WHERE id IN (SELECT value FROM json_each(:ids)) AND expires_at <= :before;
 
+-- name: find_former_edges
+-- What dependents have seen of parents that they no longer have.
+SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
+       json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
+FROM (
+    SELECT dropped_at AS at, id FROM manifest_former_edge
+    WHERE dropped_at < :before AND (dropped_at, id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
+    ORDER BY dropped_at, id LIMIT :limit) dead;
+
+-- name: forget_outputs
+-- Outputs that only these former edges would take.
+DELETE FROM manifest_output
+WHERE manifest_id IN (
+    SELECT parent_id FROM manifest_former_edge WHERE id IN (SELECT value FROM json_each(:ids)) AND output_seen IS NOT NULL)
+  AND NOT EXISTS (SELECT 1 FROM manifest_edge e WHERE e.parent_id = manifest_output.manifest_id AND e.is_output_passed)
+  AND NOT EXISTS (SELECT 1 FROM manifest_former_edge f WHERE f.parent_id = manifest_output.manifest_id
+                  AND f.output_seen IS NOT NULL AND f.id NOT IN (SELECT value FROM json_each(:ids)));
+
+-- name: delete_former_edges
+-- One that was declared again meanwhile is gone already.
+DELETE FROM manifest_former_edge WHERE id IN (SELECT value FROM json_each(:ids)) AND dropped_at < :before;
+
 -- name: find_idle_groups
 -- Groups without manifests, declared settings or overrides that were created or last used long ago.
 SELECT count(*) AS rows, json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids

@@ -61,9 +61,20 @@ WHERE next_look_at IS NOT NULL ORDER BY next_look_at LIMIT 1;
 -- name: advance_manifests
 -- Differs from PostgreSQL: no data-modifying CTE; runs once per decision, and the write lock replaces the version check.
 -- The ends of parents are seen before the entry is written, which a queued one would refuse.
-UPDATE manifest_edge SET seen = (
-    SELECT d.ended FROM manifest_dependency d
-    WHERE d.child_id = manifest_edge.child_id AND d.parent_id = manifest_edge.parent_id)
+UPDATE manifest_edge SET
+    seen = (SELECT d.ended FROM manifest_dependency d
+            WHERE d.child_id = manifest_edge.child_id AND d.parent_id = manifest_edge.parent_id),
+    (success_seen, failure_seen, end_seen) = (
+        SELECT p.success_count, p.final_failure_count, p.end_count FROM manifest p WHERE p.id = manifest_edge.parent_id)
+WHERE child_id = :id AND :origin = 'dependent' AND :due_at IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM work_queue q WHERE q.manifest_id = :id AND q.status = 'queued')
+  AND EXISTS (SELECT 1 FROM manifest WHERE id = :id AND next_scheduled_run IS :cursor AND '' = :version);
+-- the edges of another version of the application see the same ends
+UPDATE manifest_former_edge SET
+    (success_seen, failure_seen, end_seen) = (
+        SELECT p.success_count, p.final_failure_count, p.end_count FROM manifest p WHERE p.id = manifest_former_edge.parent_id),
+    output_seen = CASE WHEN output_seen IS NOT NULL THEN coalesce((
+        SELECT o.success_count FROM manifest_output o WHERE o.manifest_id = manifest_former_edge.parent_id), output_seen) END
 WHERE child_id = :id AND :origin = 'dependent' AND :due_at IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM work_queue q WHERE q.manifest_id = :id AND q.status = 'queued')
   AND EXISTS (SELECT 1 FROM manifest WHERE id = :id AND next_scheduled_run IS :cursor AND '' = :version);

@@ -40,9 +40,10 @@ UPDATE manifest SET
     next_look_at = CASE WHEN :needs_look OR schedule_type = 'dependent' OR next_scheduled_run <= gandy_now()
                         THEN min(coalesce(next_look_at, gandy_now()), gandy_now()) ELSE next_look_at END
 WHERE id = :manifest_id AND active_run_id = :run_id
-RETURNING id, owner, has_dependents_due AND :ended IS 'success' AND EXISTS (
-        SELECT 1 FROM manifest_edge d
-        WHERE d.parent_id = manifest.id AND d.kind = 'success' AND d.is_output_passed) AS is_output_kept,
+RETURNING id, owner, :ended IS 'success' AND (has_dependents_due AND EXISTS (
+            SELECT 1 FROM manifest_edge d WHERE d.parent_id = manifest.id AND d.kind = 'success' AND d.is_output_passed)
+        OR EXISTS (SELECT 1 FROM manifest_former_edge f
+                   WHERE f.parent_id = manifest.id AND f.output_seen IS NOT NULL)) AS is_output_kept,
     (has_dependents_due OR coalesce(next_look_at <= gandy_now(), 0)) AS is_due,
     EXISTS (SELECT 1 FROM work_queue w WHERE w.manifest_id = manifest.id AND w.status = 'waiting') AS has_waiting;
 

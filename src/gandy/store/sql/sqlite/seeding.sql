@@ -27,27 +27,51 @@ SELECT c.external_id, p.external_id AS parent
 FROM chain c LEFT JOIN manifest_edge e ON e.child_id = c.id LEFT JOIN manifest p ON p.id = e.parent_id;
 
 -- name: drop_edges
--- Edges that are no longer declared, or not as they are stored; a changed one is written again, and counts from now on.
+-- Differs from PostgreSQL: no data-modifying CTE. Edges that are no longer declared, or not as they are stored. What they have
+-- seen is kept: a changed one is written again at once, another one perhaps by the next deploy.
+INSERT INTO manifest_former_edge (child_id, parent_id, success_seen, failure_seen, end_seen, output_seen, dropped_at)
+SELECT e.child_id, e.parent_id, e.success_seen, e.failure_seen, e.end_seen,
+       CASE WHEN e.is_output_passed THEN e.seen END, gandy_now()
+FROM manifest_edge e
+WHERE e.child_id = :child_id AND e.kind <> 'activation' AND NOT EXISTS (
+    SELECT 1 FROM manifest p JOIN json_each(:kept) k ON k.key = p.external_id
+    WHERE p.id = e.parent_id AND k.value = e.kind || CASE WHEN e.is_output_passed THEN '+output' ELSE '' END)
+ON CONFLICT (child_id, parent_id) DO NOTHING;
 DELETE FROM manifest_edge
 WHERE child_id = :child_id AND NOT EXISTS (
     SELECT 1 FROM manifest p JOIN json_each(:kept) k ON k.key = p.external_id
     WHERE p.id = manifest_edge.parent_id
-      AND k.value = manifest_edge.kind || CASE WHEN manifest_edge.is_output_passed THEN '+output' ELSE '' END)
-RETURNING parent_id, is_output_passed;
+      AND k.value = manifest_edge.kind || CASE WHEN manifest_edge.is_output_passed THEN '+output' ELSE '' END);
 
 -- name: insert_edges
--- A new edge counts the parent's ends from now on.
-INSERT INTO manifest_edge (child_id, parent_id, seen, place, kind, is_output_passed)
-SELECT c.id, p.id, CASE :kind WHEN 'success' THEN p.success_count WHEN 'failure' THEN p.final_failure_count
-                              WHEN 'end' THEN p.end_count ELSE 0 END, :place, :kind, :is_output_passed
+-- A new edge counts the parent's ends from now on, one that was declared before those that it has not seen.
+INSERT INTO manifest_edge (
+    child_id, parent_id, seen, place, kind, is_output_passed, success_seen, failure_seen, end_seen)
+SELECT c.id, p.id,
+       CASE :kind WHEN 'success' THEN coalesce(CASE WHEN :is_output_passed THEN f.output_seen END, f.success_seen, p.success_count)
+                  WHEN 'failure' THEN coalesce(f.failure_seen, p.final_failure_count)
+                  WHEN 'end' THEN coalesce(f.end_seen, p.end_count) ELSE 0 END,
+       :place, :kind, :is_output_passed, coalesce(f.success_seen, p.success_count),
+       coalesce(f.failure_seen, p.final_failure_count), coalesce(f.end_seen, p.end_count)
 FROM manifest c JOIN manifest p ON p.owner = :owner AND p.external_id = :parent
+LEFT JOIN manifest_former_edge f ON f.child_id = c.id AND f.parent_id = p.id
 WHERE c.owner = :owner AND c.external_id = :child
 ON CONFLICT (child_id, parent_id) DO UPDATE SET place = excluded.place;
+DELETE FROM manifest_former_edge
+WHERE child_id = (SELECT id FROM manifest WHERE owner = :owner AND external_id = :child)
+  AND parent_id = (SELECT id FROM manifest WHERE owner = :owner AND external_id = :parent)
+  AND :kind <> 'activation';  -- which counts nothing
 
--- name: forget_outputs
--- Outputs that no dependent takes any more.
-DELETE FROM manifest_output WHERE manifest_id IN (SELECT value FROM json_each(:ids))
-  AND NOT EXISTS (SELECT 1 FROM manifest_edge e WHERE e.parent_id = manifest_output.manifest_id AND e.is_output_passed);
+-- name: adopt_outputs
+-- A dependent begins to take the output of its parent, and a success that it has not seen waits: take the output of that run.
+INSERT INTO manifest_output (manifest_id, success_count, output)
+SELECT p.id, p.success_count, coalesce(h.output, 'null')
+FROM (SELECT parent_id, min(seen) AS seen FROM manifest_edge
+      WHERE child_id IN (SELECT value FROM json_each(:ids)) AND is_output_passed GROUP BY parent_id) e
+JOIN manifest p ON p.id = e.parent_id
+JOIN history h ON h.id = p.last_successful_run_id
+WHERE p.success_count > e.seen
+ON CONFLICT (manifest_id) DO NOTHING;
 
 -- name: insert_manifests
 -- New manifests; their edges follow.
