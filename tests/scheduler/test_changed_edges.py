@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -22,7 +22,7 @@ DAY = timedelta(days=1)
 OWN = {"month": 1}  #: the input of a manifest that declares no other
 OF_A = Dependent("a")
 #: The schedule of the dependent in the old version, and in the new one, which one success of a makes due.
-CHANGES = {
+CHANGES: Final[dict[str, tuple[Schedule, Schedule]]] = {
     "another parent": (Dependent("b"), OF_A),
     "success to end": (OF_A, Dependent("a", on=EdgeKind.END)),
     "failure to success": (Dependent("a", on=EdgeKind.FAILURE), OF_A),
@@ -44,14 +44,15 @@ def _takes_output(schedule: Schedule) -> bool:
 
 @pytest.mark.parametrize("change", CHANGES)
 async def test_an_old_server_that_starts_again_loses_no_end(world: World, change: str) -> None:
-    old, new = map(version, CHANGES[change])
+    before, after = CHANGES[change]
+    old, new = version(before), version(after)
     await world.seed(*old)
     await world.seed(*new)
     await end(world, "a", output="7")
     await world.seed(*old)
     await world.seed(*new)
 
-    assert await inputs(world) == [7 if _takes_output(CHANGES[change][1]) else OWN]
+    assert await inputs(world) == [7 if _takes_output(after) else OWN]
     assert await inputs(world) == []
 
 

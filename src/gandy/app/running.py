@@ -8,7 +8,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from gandy.app.web import check_web, has_web, make_probes, make_web
+from gandy.app.web import bind_web, has_web, make_probes, make_web
 from gandy.app.workers.parent import WorkerProcesses
 from gandy.errors import UnknownServiceError
 from gandy.loops.poller import LoopGuard
@@ -74,10 +74,10 @@ async def services_running(
         makers["worker"] = partial(WorkerProcesses, context, launch)
     if "worker" in wanted and MANIFEST_MANAGER not in wanted:
         makers[REAPER] = _maker(ReaperService, context, wakeups)
-    if has_port and "web" not in wanted:
-        makers["probes"] = lambda: make_probes(context)
-    if has_port or "web" in wanted:
-        check_web(context)
+    port = bind_web(context) if has_port or "web" in wanted else None
+    if port is not None:
+        name, make = ("web", make_web) if "web" in wanted else ("probes", make_probes)
+        makers[name] = partial(make, context, port)
     supervisor = Supervisor(makers, grace=context.settings.worker.shutdown_grace, events=context.events)
     stop = asyncio.Event()
     guard = LoopGuard("wakeups", context.events)
@@ -91,6 +91,8 @@ async def services_running(
         guard.leave()
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
+        if port is not None:
+            port.close()
 
 
 def _services_of(context: Context) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gandy.loops.supervisor import Service
     from gandy.settings import Settings, WebSettings
     from gandy.web.access.access import WebAccess
+    from gandy.web.serving import Port
 
 Message: TypeAlias = MutableMapping[str, Any]
 
@@ -55,17 +56,17 @@ def make_asgi(app: _Opened, opened: Callable[[], Context]) -> ASGIApplication:
     )
 
 
-def make_web(context: Context) -> Service:
+def make_web(context: Context, port: Port | None = None) -> Service:
     """Make the service that serves the dashboard."""
-    return _serve(context)
+    return _serve(context, port)
 
 
-def make_probes(context: Context) -> Service:
+def make_probes(context: Context, port: Port) -> Service:
     """Make the service that only answers probes and serves metrics."""
-    return _serve(context, is_whole=False)
+    return _serve(context, port, is_whole=False)
 
 
-def _serve(context: Context, *, is_whole: bool = True) -> Service:
+def _serve(context: Context, port: Port | None, *, is_whole: bool = True) -> Service:
     observe(context.events)
     access = check_access(context)
     asgi = _create(
@@ -77,7 +78,7 @@ def _serve(context: Context, *, is_whole: bool = True) -> Service:
     )
     from gandy.web.serving import WebService  # noqa: PLC0415 - an extra
 
-    return WebService(asgi, access, database=context.database if is_whole else None)
+    return WebService(asgi, access, database=context.database if is_whole else None, port=port)
 
 
 def has_web() -> bool:
@@ -85,14 +86,16 @@ def has_web() -> bool:
     return all(find_spec(name) is not None for name in ("fastapi", "jinja2", "uvicorn"))
 
 
-def check_web(context: Context) -> None:
-    """Raise before any service starts if the extra is missing, a token is invalid, or the port is taken."""
+def bind_web(context: Context) -> Port:
+    """Bind the port; raise before any service starts if the extra is missing, or a token is invalid."""
     if not has_web():
         raise MissingExtraError("the dashboard", "web")
     check_access(context)
-    from gandy.web.serving import check_port  # noqa: PLC0415 - an extra
+    from gandy.web.serving import Port  # noqa: PLC0415 - an extra
 
-    check_port(context.settings.web)
+    port = Port(context.settings.web)
+    port.bind()
+    return port
 
 
 def check_access(context: Context) -> WebAccess:

@@ -207,9 +207,11 @@ def protocol_in(places: ConnectionLimits) -> type[H11Protocol]:
 class WebService:
     """Serves an ASGI application until it is stopped."""
 
-    def __init__(self, app: ASGIApp, access: WebAccess, *, database: ReadingRunner | None) -> None:
+    def __init__(
+        self, app: ASGIApp, access: WebAccess, *, database: ReadingRunner | None, port: Port | None = None
+    ) -> None:
         """Without a database, serve only probes and metrics."""
-        self._settings = access.settings.web
+        self._port = port or Port(access.settings.web)
         self._access = access
         self._database = database
         self._places = ConnectionLimits(Limits(connections=most_connections()), time.monotonic)
@@ -230,7 +232,7 @@ class WebService:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until the event is set."""
-        listening = _listen(self._settings)
+        listening = self._port.take()
         place = self._access.place(*listening.getsockname()[:2])
         if self._database is None:
             _log.info("probes and metrics are at %s/", place.address)
@@ -263,9 +265,26 @@ class _Server(uvicorn.Server):
         yield
 
 
-def check_port(settings: WebSettings) -> None:
-    """Raise if the port is not available."""
-    _listen(settings).close()
+class Port:
+    """The port of a process, bound before any service starts: no other process can take it meanwhile."""
+
+    def __init__(self, settings: WebSettings) -> None:
+        self._settings = settings
+        self._bound: socket.socket | None = None
+
+    def bind(self) -> None:
+        """Raise if the port is not available."""
+        self._bound = _listen(self._settings)
+
+    def take(self) -> socket.socket:
+        """Return the bound socket; bind again for a service that is restarted."""
+        bound, self._bound = self._bound, None
+        return bound or _listen(self._settings)
+
+    def close(self) -> None:
+        """Release the port if no service has taken it."""
+        if self._bound is not None:
+            self._bound.close()
 
 
 def _listen(settings: WebSettings) -> socket.socket:
