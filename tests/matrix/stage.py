@@ -84,9 +84,7 @@ class Stage:
         """The same application as the tests of the store see it."""
         return World(self.url, self.clock, self.app.database)
 
-    def made(
-        self, *, owner: str = OWNER, train: str = SUBJECT, external_id: str | None = SUBJECT
-    ) -> Gandy:
+    def made(self, *, owner: str = OWNER, train: str = SUBJECT, external_id: str | None = SUBJECT) -> Gandy:
         """Declare the application, with another train or id for the subject, or without it."""
         self.id = external_id or self.id
         app = Gandy(owner, self.url, retry={"jitter": 0})

@@ -80,7 +80,7 @@ async def test_deleting_what_ran_repeats_and_silences_nothing(migrated_url: str,
         assert len(await stage.work()) == (kind != "once")
 
 
-@pytest.mark.pair("rename", "cron interval once success failure end fan-in output dormant")
+@pytest.mark.pair("rename", "cron interval once success failure end fan-in output")
 async def test_under_another_id_it_goes_on_and_the_former_one_does_not(migrated_url: str, kind: str) -> None:
     async with staged(migrated_url, kind) as stage:
         await stage.open(external_id="renamed")
@@ -105,7 +105,7 @@ async def test_a_run_that_was_lost_with_its_worker_is_given_to_another(migrated_
         assert [each.split()[2] for each in await stage.work()] == [str(run.manifest)]
 
 
-@pytest.mark.pair("clock jump", "manual cron interval once success failure end fan-in output dormant ad-hoc")
+@pytest.mark.pair("clock jump", "manual cron interval success failure end fan-in output dormant ad-hoc")
 async def test_what_a_wrong_clock_queued_runs_once_when_it_is_right_again(
     migrated_url: str, kind: str
 ) -> None:
@@ -132,7 +132,9 @@ async def test_wall_clocks_are_those_of_the_season(migrated_url: str, kind: str)
         assert len(await stage.work()) == (kind == "cron")
 
 
-@pytest.mark.pair("both databases", "manual cron interval once success failure end fan-in output dormant ad-hoc")
+@pytest.mark.pair(
+    "both databases", "manual cron interval once success failure end fan-in output dormant ad-hoc"
+)
 async def test_it_runs_once_when_it_is_due(migrated_url: str, kind: str) -> None:
     async with staged(migrated_url, kind) as stage:
         assert await stage.work() == []

@@ -41,13 +41,14 @@ async def test_a_job_that_failed_for_good_waits_for_a_person(migrated_url: str, 
         stage.act = fail
         await stage.make_due()
         failed = await stage.work()
-        (letter,) = await stage.app.dead_letters.list()
+        letters = await stage.app.dead_letters.list()
+        assert [letter.train for letter in letters] == [SUBJECT]
 
         stage.act = None
         await stage.advance(PERIOD)
         assert await stage.work() == []
 
-        await stage.app.dead_letters.requeue(letter.id)
+        await stage.app.dead_letters.requeue(letters[0].id)
         assert (await stage.work())[:1] == failed[:1]
 
 

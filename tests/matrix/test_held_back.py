@@ -79,7 +79,7 @@ async def test_a_late_instant_follows_the_policy(migrated_url: str, kind: str) -
 @pytest.mark.pair("exclusion", "cron interval once")
 async def test_an_excluded_instant_is_skipped(migrated_url: str, kind: str) -> None:
     async with staged(migrated_url, kind) as stage:
-        await stage.app.manifests.set(SUBJECT, exclude=Dates([START.date()]))
+        await stage.app.manifests.set(SUBJECT, exclude=Dates(frozenset({START.date()})))
 
         await stage.make_due()
         assert await stage.work() == []
