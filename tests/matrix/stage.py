@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -158,6 +159,13 @@ class Stage:
         while await self.dispatched():
             for run in self.engine.handed_over():
                 await self.app.run_delivered(run)
+        return self.ran[before:]
+
+    async def work_by_worker(self) -> list[str]:
+        """Do the same as a worker of the application does it."""
+        before = len(self.ran)
+        await self.tick()
+        await self.app.work(asyncio.Event(), until_idle=True)
         return self.ran[before:]
 
     async def dispatched(self) -> bool:

@@ -137,10 +137,10 @@ async def test_wall_clocks_are_those_of_the_season(migrated_url: str, kind: str)
 )
 async def test_it_runs_once_when_it_is_due(migrated_url: str, kind: str) -> None:
     async with staged(migrated_url, kind) as stage:
-        assert await stage.work() == []
+        assert await stage.work_by_worker() == []
 
         await stage.make_due()
 
-        assert [each.split()[-1] for each in await stage.work()] == [INPUTS.get(kind, "declared")]
-        assert await stage.work() == []
+        assert [each.split()[-1] for each in await stage.work_by_worker()] == [INPUTS.get(kind, "declared")]
+        assert await stage.work_by_worker() == []
         assert [run.state for run in await stage.runs()][:1] == ["completed"]
