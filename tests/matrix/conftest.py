@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.matrix.inverting import pytest_pyfunc_call
+from tests.matrix import inverting
+from tests.matrix.inverting import ALONE
 from tests.support.worlds import migrated_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["migrated_url", "pytest_pyfunc_call"]
+__all__ = ["migrated_url"]
 
 FOLDER: Final = Path(__file__).parent
-#: Set by `make interactions`: every pair on every database, and each with the feature switched off.
-IS_WHOLE: Final = "GANDY_TEST_ALL_PAIRS" in os.environ
-#: Otherwise PostgreSQL runs one pair of eight: most decisions do not know the database.
+#: PostgreSQL runs one pair of eight: most decisions do not know the database.
 SHARE: Final = 8
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let a test that is marked so run without its feature; `make interactions` loads the plugin itself."""
+    if not config.pluginmanager.is_registered(inverting):
+        config.pluginmanager.register(inverting)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -33,13 +37,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _kinds(feature: str, named: str) -> Iterator[object]:
     kinds = named.split()
     yield from kinds
-    for kind in kinds if IS_WHOLE else {kinds[0]: 0, kinds[-1]: 0}:
+    for kind in {} if ALONE else {kinds[0]: 0, kinds[-1]: 0}:
         yield pytest.param(kind, id=f"{kind} without", marks=pytest.mark.switched_off(feature))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave most pairs of PostgreSQL out, but for those that are about it."""
-    if IS_WHOLE:
+    if ALONE:
         return
     ours = [item for item in items if FOLDER in item.path.parents]
     on_postgres = [item for item in ours if item.get_closest_marker("postgres")]

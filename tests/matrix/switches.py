@@ -17,7 +17,8 @@ SWITCHES: Final[Mapping[str, Sequence[Piece]]] = {
             "store/overriding.py",
             "merged = {**json.loads(stored.overrides), **changes}",
             "merged = {**json.loads(stored.overrides), **changes, 'is_enabled': declared['is_enabled']}",
-        )
+        ),
+        Piece("store/declared.py", '"is_enabled": declaration.is_enabled,', '"is_enabled": True,'),
     ],
     "group switch": [Piece("store/overriding.py", '"is_enabled": group.is_enabled,', '"is_enabled": True,')],
     "cap": [
