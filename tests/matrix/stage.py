@@ -213,8 +213,8 @@ async def staged(
 ) -> AsyncIterator[Stage]:
     """Open an application with a subject that has nothing to do yet."""
     stage = Stage(url, kind, ManualClock(now), **options)
-    await stage.open()
     try:
+        await stage.open()
         if kind == "interval":  # its first instant is now
             await stage.work()
             stage.ran.clear()
