@@ -101,6 +101,10 @@ zoo: setup ## 2,000 jobs, a tenth of them hostile, on both databases; SEED= repl
 mutants: setup ## Break every guard of the lifecycle once, and name the test that detects it; ONLY= selects some
 	$(BIN)/python -m tests.lifecycle.mutants $(if $(ONLY),--only "$(ONLY)")
 
+.PHONY: interactions
+interactions: setup ## Switch every feature off once: each test of the interaction matrix has to notice; ONLY= selects
+	$(BIN)/python -m tests.matrix $(if $(ONLY),--only "$(ONLY)")
+
 .PHONY: fuzz
 fuzz: setup ## Random databases and contracts, checked by an oracle; CASES=20000 DATABASE=postgres START=, SEED= replays one
 	$(BIN)/python -m tests.lifecycle.fuzz $(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED)) \

@@ -1,6 +1,7 @@
 """Takes the pictures of the documentation, of an application that has been busy for a while.
 
-python -m tools.take_screenshots
+python -m tools.take_screenshots          # all
+python -m tools.take_screenshots graph    # some
 """
 
 from __future__ import annotations
@@ -34,15 +35,17 @@ if TYPE_CHECKING:
 SCREENSHOTS: Final = Path(__file__).parents[1] / "docs" / "screenshots"
 BUSY_SECONDS: Final = 75
 TALL: Final = {"tables": 1500, "manifest-set": 1360}
+#: Pictures of a part of a page.
+PARTS: Final = {"graph": "section.card:has(.graph)"}
 HIDE_PATHS: Final = """root => document.querySelectorAll("pre").forEach(
     each => { each.textContent = each.textContent.replaceAll(root, "/srv/billing"); }
 )"""
 REPEAT_HISTORY: Final = """
-INSERT INTO metadata (id, owner, name, train_state, attempt, created_at, start_time, end_time, keep_until)
+INSERT INTO history (id, owner, name, train_state, attempt, created_at, start_time, end_time, keep_until)
 SELECT :first + row_number() OVER (), owner, name, train_state, attempt, at, at, at, keep_until
-FROM (SELECT *, strftime('%Y-%m-%dT%H:%M:%f', end_time, :shift) || '000Z' AS at FROM metadata
-      WHERE id > 100000 AND end_time IS NOT NULL AND name IN ('CloseMonth', 'copy_table', 'import_feed')
-      ORDER BY id LIMIT 110) WHERE abs(random()) % 100 < :share
+FROM (SELECT *, strftime('%Y-%m-%dT%H:%M:%f', end_time, :shift) || '000Z' AS at FROM history
+      WHERE id > 100000 AND name IN ('CloseMonth', 'copy_table', 'import_feed') ORDER BY id LIMIT 110)
+WHERE abs(random()) % 100 < :share
 """
 CONTRACT: Final = Path(__file__).parents[1] / "examples" / "statestore" / "lifecycle.toml"
 
@@ -132,6 +135,11 @@ async def import_feed(feed: Feed, run: Run) -> int:
     return len(feed.lines)
 
 
+async def check_count(pages: int, run: Run) -> None:
+    """Compare a count with what the source says."""
+    run.log.info("%d pages, as the source says", pages)
+
+
 def make_billing(url: str, port: int) -> Gandy:
     """Make the application of the pictures."""
     app = Gandy(
@@ -143,13 +151,19 @@ def make_billing(url: str, port: int) -> Gandy:
     )
     app.register(CloseMonth)
     app.train(copy_table)
+    app.train(check_count)
     app.train(max_retries=2, retry_delay=timedelta(seconds=1))(import_feed)
     app.group("etl", max_active_jobs=3, priority=20)
     app.group("reports", priority=5)
     weekend = Days.on("saturday", "sunday")
     users = app.schedule("extract-users", copy_table, Table("users"), every(seconds=20), group="etl")
     orders = app.schedule("extract-orders", copy_table, Table("orders"), every(seconds=15), group="etl")
-    merged = orders.then("merge-orders", copy_table, Table("orders_merged"), group="etl")
+    merged = app.schedule(
+        "merge-orders", copy_table, Table("orders_merged"), after=[users, orders], group="etl"
+    )
+    orders.then("check-orders", check_count, pass_output=True, group="etl")
+    users.then("page-operator", import_feed, Feed("users", ("late=1",)), on="failure", group="etl")
+    merged.then("tidy-staging", copy_table, Table("staging"), on="end", group="etl")
     merged.then("close-march", CloseMonth, Month("March", 40), group="reports")
     merged.then("load-warehouse", copy_table, Table("warehouse"), group="etl")
     users.then("load-accounts", copy_table, Table("accounts"), group="etl")
@@ -253,11 +267,12 @@ def take(page: Page, name: str, path: str) -> None:
     page.wait_for_load_state("networkidle")
     # A picture tells nothing about the machine that it was taken on.
     page.evaluate(HIDE_PATHS, str(Path(__file__).parents[1]))
-    page.screenshot(path=SCREENSHOTS / f"{name}.png")
+    part = page.locator(PARTS[name]) if name in PARTS else page
+    part.screenshot(path=SCREENSHOTS / f"{name}.png")
 
 
-def take_all(address: str) -> None:
-    """Take every picture."""
+def take_all(address: str, chosen: list[str]) -> None:
+    """Take every picture, or those that were chosen."""
     with httpx.Client(base_url=f"{address}/api/v1", headers=bearer(OPERATOR)) as client:
         failed = client.get("/runs?state=failed&limit=1").json()["items"][0]["id"]
         done = client.get("/runs?state=completed&train=CloseMonth&limit=1").json()["items"][0]["id"]
@@ -270,6 +285,8 @@ def take_all(address: str) -> None:
         "manifest-set": "/manifests/import-acme/set",
         "groups": "/groups",
         "group": "/groups/etl",
+        "graph": "/groups/etl",
+        "dependent": "/manifests/merge-orders",
         "runs": "/runs",
         "run": f"/runs/{done}",
         "run-failed": f"/runs/{failed}",
@@ -293,7 +310,8 @@ def take_all(address: str) -> None:
             page = context.new_page()
             sign_in(page)
             for name, path in names.items():
-                take(page, name, path)
+                if not chosen or name in chosen:
+                    take(page, name, path)
             context.close()
 
 
@@ -321,7 +339,7 @@ def main() -> None:
             remember_an_hour(Path(folder) / "billing.db")
             audit([], f"sqlite:///{store}")
             operate(address)
-            take_all(address)
+            take_all(address, sys.argv[1:])
         finally:
             stop.set()
             thread.join()

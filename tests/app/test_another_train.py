@@ -73,6 +73,7 @@ def versions(migrated_url: str) -> Versions:
     return Versions(migrated_url)
 
 
+@pytest.mark.pair("rename", "interval")
 async def test_what_the_schedule_queued_runs_the_new_train_with_the_new_input(versions: Versions) -> None:
     async with versions.make("one") as app:
         await app.tick("manifest-manager")
@@ -100,6 +101,7 @@ async def test_what_was_held_for_an_unknown_train_is_held_no_longer(versions: Ve
     assert versions.ran == [("parent two", "input two")]
 
 
+@pytest.mark.pair("rename", "interval")
 async def test_a_retry_runs_the_new_train_with_its_own_input(versions: Versions) -> None:
     async with versions.make("one") as app:
         await versions.until_idle(app)
@@ -128,6 +130,7 @@ async def test_a_run_that_fails_after_the_change_is_retried_by_the_new_train(ver
     assert versions.ran == [("parent one", "input one"), ("parent two", "input one")]
 
 
+@pytest.mark.pair("rename", "dormant")
 async def test_activations_that_wait_run_the_new_train_in_their_order(versions: Versions) -> None:
     versions.fails = versions.is_child_on = False
 

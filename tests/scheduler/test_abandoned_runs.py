@@ -53,6 +53,7 @@ def leave(world: World, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", GONE)
+@pytest.mark.pair("restart", "ad-hoc")
 async def test_one_cycle_gives_the_runs_to_others_and_counts_nothing(world: World, how: str) -> None:
     runs = await claimed(world, how=how, jobs=3, max_retries=1)
 
@@ -68,6 +69,7 @@ async def test_one_cycle_gives_the_runs_to_others_and_counts_nothing(world: Worl
 
 
 @pytest.mark.parametrize("how", GONE)
+@pytest.mark.pair("restart", "interval")
 async def test_a_scheduled_job_goes_on_after_its_worker_is_gone(world: World, how: str) -> None:
     await world.seed(manifest(max_retries=1))
     await world.cycle()

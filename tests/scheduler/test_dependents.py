@@ -3,6 +3,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import pytest
+
 from gandy.model.run import Activation, TrainState
 from gandy.model.schedule import Dependent, DormantDependent, Manual
 from gandy.store.queueing import trigger
@@ -95,6 +97,7 @@ async def test_a_new_dependent_does_not_follow_a_success_from_before_its_time(wo
     assert (await world.cycle()).queued == 1
 
 
+@pytest.mark.pair("disable", "success")
 async def test_a_disabled_dependent_follows_when_it_is_enabled_again(world: World) -> None:
     parent = manifest("parent", schedule=Manual(), train="Parent")
     await world.seed(parent, manifest("child", schedule=Dependent("parent"), train="Child", is_enabled=False))

@@ -260,6 +260,7 @@ async def test_the_input_of_one_that_takes_an_output_is_no_value_to_set(world: W
         await world.database.run(override_manifest("merge", {"input": 3}, owner=OWNER))
 
 
+@pytest.mark.pair("rename", "output")
 async def test_another_train_of_the_dependent_keeps_the_output_in_the_queue(world: World) -> None:
     await world.seed(*passing())
     await end(world, "a", output="9")

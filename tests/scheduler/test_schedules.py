@@ -3,6 +3,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+
 from gandy.model.exclusion import TimeWindow
 from gandy.model.run import EndedBy, TrainState
 from gandy.model.schedule import Cron, Interval, Manual, MisfirePolicy, Once
@@ -78,6 +80,7 @@ async def test_jitter_is_kept_in_the_entry_and_holds_it_back(world: World) -> No
     assert await world.claim() == []
 
 
+@pytest.mark.pair("exclusion", "interval")
 async def test_an_excluded_instant_is_skipped_with_its_reason(world: World) -> None:
     noon = TimeWindow(time(12), time(14))
     await world.seed(manifest(schedule=HOURLY, exclusions=(noon,)))
@@ -114,6 +117,7 @@ async def test_missed_occurrences_become_one_run_with_the_latest_instant(world: 
     assert world.instant(world.entries()[-1]["due_at"]) == START + timedelta(hours=5)
 
 
+@pytest.mark.pair("misfire", "interval")
 async def test_do_nothing_waits_for_the_next_occurrence(world: World) -> None:
     await world.seed(manifest(schedule=HOURLY, misfire_policy=MisfirePolicy.DO_NOTHING))
     world.advance(hours=5, minutes=30)
@@ -195,6 +199,7 @@ async def test_success_resets_the_failure_count(world: World) -> None:
     assert world.rows("SELECT * FROM dead_letter") == []
 
 
+@pytest.mark.pair("dead letter", "interval")
 async def test_max_retries_zero_still_runs_once_and_then_parks(world: World) -> None:
     await world.seed(manifest(max_retries=0))
     first = await world.cycle()
@@ -243,6 +248,7 @@ async def test_a_timed_out_run_is_not_due_again_five_seconds_later(world: World)
     assert world.manifest()["failure_count"] == 1
 
 
+@pytest.mark.pair("disable", "interval")
 async def test_a_disabled_manifest_gets_one_row_when_it_is_enabled_again(world: World) -> None:
     declared = manifest(schedule=HOURLY)
     await world.seed(manifest(schedule=HOURLY, is_enabled=False))
@@ -257,6 +263,7 @@ async def test_a_disabled_manifest_gets_one_row_when_it_is_enabled_again(world: 
     assert (await world.cycle()).queued == 1
 
 
+@pytest.mark.pair("orphaning", "interval")
 async def test_an_orphaned_manifest_makes_no_new_runs(world: World) -> None:
     await world.seed(manifest("stays", schedule=Manual()), manifest("goes"))
     await world.seed(manifest("stays", schedule=Manual()))
@@ -286,6 +293,7 @@ async def test_a_schedule_that_cannot_be_read_is_that_manifests_problem_alone(wo
     assert (await world.cycle()).is_idle, "a schedule that cannot be read does not spin"
 
 
+@pytest.mark.pair("DST", "cron")
 async def test_the_instants_around_a_change_of_the_clocks_are_each_decided_once(world: World) -> None:
     await world.seed(manifest(schedule=Cron("30 2 * * *", "Europe/Berlin")))
     decided = []

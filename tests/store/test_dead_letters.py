@@ -166,6 +166,7 @@ async def test_the_letter_of_a_manifest_that_is_switched_off_waits_until_it_is_o
     assert await world.claim() == []
 
 
+@pytest.mark.pair("group switch", "ad-hoc")
 async def test_a_requeued_job_respects_its_groups_switch(world: World) -> None:
     (parked,) = await park_jobs(world)
     await world.database.run(override_group(OWNER, "default", {"is_enabled": False}))

@@ -63,6 +63,7 @@ def _earlier(load: Any) -> Any:  # noqa: ANN401 a cached function
     return earlier
 
 
+@pytest.mark.pair("layout migration", "success dormant")
 async def test_dependents_follow_what_they_had_not_followed_and_nothing_twice(old_url: str) -> None:
     migrate(old_url)
     world = await open_world(old_url)

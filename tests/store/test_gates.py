@@ -76,6 +76,7 @@ async def test_an_operators_trigger_runs_a_disabled_manifest_all_the_same(world:
     assert (await world.database.run(dispatch(ask()))).ids == (triggered,)
 
 
+@pytest.mark.pair("orphaning", "interval")
 async def test_an_entry_of_an_orphaned_manifest_waits_until_it_is_declared_again(world: World) -> None:
     await world.seed(manifest(), manifest("other"))
     waiting = add_entry(world, origin="schedule")
@@ -89,6 +90,7 @@ async def test_an_entry_of_an_orphaned_manifest_waits_until_it_is_declared_again
     assert (await world.database.run(dispatch(ask()))).ids == (waiting,)
 
 
+@pytest.mark.pair("orphaning", "interval")
 async def test_the_retry_of_an_orphaned_manifest_waits_too(world: World) -> None:
     await world.seed(manifest("other"))
     run = await _active(world)

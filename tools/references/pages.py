@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from gandy.settings.catalogue import render_reference
 from gandy.upkeep.page import render_page
 from tools.references.commands import command_page
+from tools.references.interactions import interactions_page
 from tools.references.metrics import metrics_page
 from tools.references.tables import tables_page
 from tools.references.verbs import verbs_page
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "reference"
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "commands.md": command_page,
+    "interactions.md": interactions_page,
     "maintenance.md": render_page,
     "metrics.md": metrics_page,
     "settings.md": render_reference,

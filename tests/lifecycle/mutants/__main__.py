@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
-from tests.lifecycle.mutants.mutant import Bench, Mutant, TrialError, Verdict
+from tests.lifecycle.mutants.mutant import Bench, Mutant, Verdict
 from tests.lifecycle.mutants.table import MUTANTS, SUITE
+from tests.support.replacing import TrialError
 
 
 def main() -> int:

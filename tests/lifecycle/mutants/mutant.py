@@ -11,17 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.support.replacing import ROOT, SOURCE, TrialError, replaced
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-ROOT = Path(__file__).parents[3]
-SOURCE = ROOT / "src" / "gandy"
 _NOTICED = ("FAILED tests", "ERROR tests")
 FAILED = 1  # what pytest says where a test failed; anything else is a fault of the trial itself
-
-
-class TrialError(Exception):
-    """A trial that says nothing about the mutant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +38,7 @@ class Mutant:
 
     def applied_to(self, text: str) -> str:
         """The text of the file with the mistake in it."""
-        count = text.count(self.old)
-        if count != 1:
-            raise TrialError(f"{self.file} holds this piece {count} times, not once: {self.old!r}")
-        return text.replace(self.old, self.new)
+        return replaced(text, self.old, self.new, file=self.file)
 
 
 @dataclass(frozen=True, slots=True)

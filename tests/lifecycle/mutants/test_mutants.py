@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.lifecycle.mutants.mutant import ROOT, SOURCE
 from tests.lifecycle.mutants.table import MUTANTS, SUITE
+from tests.support.replacing import ROOT, SOURCE
 
 if TYPE_CHECKING:
     from tests.lifecycle.mutants.mutant import Mutant
