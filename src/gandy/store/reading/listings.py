@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
-from gandy.errors import RunNotFoundError, RunNotOverError
+from gandy.errors import (
+    DeadLetterNotFoundError,
+    JobNotFoundError,
+    RunNotFoundError,
+    RunNotOverError,
+    ValueBoundsError,
+)
 from gandy.model.manifest import DEFAULT_GROUP
 from gandy.model.run import TrainState
+from gandy.settings.bounds import FIRST_INSTANT, LAST_INSTANT
+from gandy.store.manifests import read_now
 from gandy.store.overriding import ensure_groups
 from gandy.store.owners import narrowed_to_manifest
 from gandy.store.runs import load_run
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gandy.model.owners import Owners
-    from gandy.store.statements import Operation, Rows
+    from gandy.store.statements import Operation, Row, Rows
 
 
 Key: TypeAlias = "int | str"
@@ -76,31 +85,97 @@ def _page(rows: Rows, limit: int, *, key: str) -> Search:
     return Search(rows, getattr(rows[-1], key) if len(rows) == limit else None, is_cut=False)
 
 
+#: A bound of a time range: an instant, or a period before now.
+Moment: TypeAlias = "datetime | timedelta"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunFilter:
-    """Which runs to list; None does not filter."""
+class JobFilter:
+    """What the filters of runs, entries and letters have in common; None does not filter."""
 
     train: str | None = None
-    state: str | None = None
     manifest: str | None = None
+    group: str | None = None
+    since: Moment | None = None  #: of runs by start, of entries by creation, of letters by parking
+    until: Moment | None = None  #: before this
+    error_has: str | None = None  #: a text, in any case; the desk compares texts, the statements do not
+    input_has: str | None = None  #: the same, in what operators see of the input
     before: int | None = None
     limit: int = 50
 
+    @property
+    def has_texts(self) -> bool:
+        """Whether a text is searched for."""
+        return self.error_has is not None or self.input_has is not None
 
-def list_runs(wanted: RunFilter, owners: Owners) -> Operation[Search]:
-    """Read the newest runs."""
-    owners = yield from narrowed_to_manifest(owners, wanted.manifest)
-    given = {
+
+Filter = TypeVar("Filter", bound=JobFilter)
+
+
+def dated(wanted: Filter) -> Operation[Filter]:
+    """Replace periods by instants, so that all pages of a walk have the same bounds."""
+    if not isinstance(wanted.since, timedelta) and not isinstance(wanted.until, timedelta):
+        return wanted
+    now = yield from read_now()
+    return replace(wanted, since=_instant(wanted.since, now), until=_instant(wanted.until, now))
+
+
+def _instant(moment: Moment | None, now: datetime) -> datetime | None:
+    return max(now, FIRST_INSTANT + moment) - moment if isinstance(moment, timedelta) else moment
+
+
+def _given(wanted: Filter, owners: Owners) -> Operation[dict[str, object]]:
+    """Return the parameters that all searches take."""
+    wanted = yield from dated(wanted)
+    return {
         "owner": owners.bound,
         "train": wanted.train,
-        "state": wanted.state,
+        "manifest": wanted.manifest,
+        "group": wanted.group,
+        "since": wanted.since,
+        "until": wanted.until,
+        "with_input": wanted.input_has is not None,
         "before": below(wanted.before),
     }
+
+
+RunSort: TypeAlias = Literal["id", "start_time"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFilter(JobFilter):
+    """Which runs to list; None does not filter."""
+
+    state: str | None = None
+    sort: RunSort = "id"  #: the newest first; by start, those of one train
+
+
+def list_runs(wanted: RunFilter, owners: Owners) -> Operation[Search]:
+    """Read the newest runs; texts are not compared here."""
+    owners = yield from narrowed_to_manifest(owners, wanted.manifest)
+    given = {**(yield from _given(wanted, owners)), "state": wanted.state}
+    if wanted.sort == "start_time":
+        if wanted.train is None:
+            raise ValueBoundsError("sort", "id, or with a train also start_time", "start_time")
+        last = yield from _last("load_run", wanted.before, owners, missing=RunNotFoundError)
+        given["last"] = LAST_INSTANT if last is None else last.start_time
+        return (yield from search("search_runs_by_start", given, limit=wanted.limit))
     if wanted.manifest is not None:
-        walk = "search_runs_of_manifest"
-        return (yield from search(walk, {**given, "manifest": wanted.manifest}, limit=wanted.limit))
+        return (yield from search("search_runs_of_manifest", given, limit=wanted.limit))
     gather = None if wanted.train is None else "gather_runs_of_train"
     return (yield from search(_walk(wanted.state), given, limit=wanted.limit, gather=gather))
+
+
+def _last(
+    load: str, before: int | None, owners: Owners, *, missing: Callable[[int], Exception]
+) -> Operation[Row | None]:
+    """Read the last row of the page before, whose value in another order than that of ids is needed."""
+    if before is None:
+        return None
+    rows = yield statement(load, id=before, owner=owners.bound)
+    if not rows:
+        raise missing(before)
+    return rows[0]
 
 
 def _walk(state: str | None) -> str:
@@ -119,16 +194,16 @@ WantedStatus: TypeAlias = EntryStatus | Literal["undispatched"]
 Gate: TypeAlias = Literal["open", "time", "manifest", "train"]
 
 
+EntrySort: TypeAlias = Literal["id", "scheduled_at"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntryFilter:
+class EntryFilter(JobFilter):
     """Which entries to list; None does not filter."""
 
     status: WantedStatus | None = None
     gate: Gate | None = None
-    train: str | None = None
-    group: str | None = None
-    before: int | None = None
-    limit: int = 50
+    sort: EntrySort = "id"  #: the newest first; by time, the soonest of those that wait for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,20 +217,23 @@ class Rerun:
 
 
 def list_entries(wanted: EntryFilter, owners: Owners) -> Operation[Search]:
-    """Read the newest entries."""
-    given = {
-        "owner": owners.bound,
-        "status": wanted.status,
-        "gate": wanted.gate,
-        "train": wanted.train,
-        "group": wanted.group,
-        "before": below(wanted.before),
-    }
+    """Read the newest entries; texts are not compared here."""
+    owners = yield from narrowed_to_manifest(owners, wanted.manifest)
+    given = {**(yield from _given(wanted, owners)), "status": wanted.status, "gate": wanted.gate}
+    if wanted.sort == "scheduled_at":
+        if wanted.gate != "time" or wanted.status not in {None, "queued", "undispatched"}:
+            raise ValueBoundsError("sort", "id, or with gate time also scheduled_at", "scheduled_at")
+        last = yield from _last("load_entry", wanted.before, owners, missing=JobNotFoundError)
+        given["last"] = FIRST_INSTANT if last is None else last.scheduled_at
+        given["beyond"] = wanted.before or 0
+        return (yield from search("search_entries_by_time", given, limit=wanted.limit))
     return (yield from search("search_entries", given, limit=wanted.limit, gather=_gather(wanted)))
 
 
 def _gather(wanted: EntryFilter) -> str | None:
     """Return the statement that finds all matches by index; dispatched entries have none."""
+    if wanted.manifest is not None:
+        return "gather_entries_of_manifest"
     match wanted.status:
         case "queued" | "waiting" | "undispatched":
             return "gather_queued_entries"
@@ -189,29 +267,30 @@ COUNTED: Final = 10_000
 _LETTERS_OF_A_JOB: Final = 50
 
 
+LetterSort: TypeAlias = Literal["id", "resolved_at"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LetterFilter:
+class LetterFilter(JobFilter):
     """Which letters to list; None does not filter."""
 
-    train: str | None = None
-    manifest: str | None = None
     status: LetterStatus | None = None
-    before: int | None = None
-    limit: int = 50
+    sort: LetterSort = "id"  #: the newest first; of resolved letters, also the latest resolution
 
 
 def list_letters(wanted: LetterFilter, owners: Owners) -> Operation[Search]:
-    """Read the newest letters."""
+    """Read the newest letters; texts are not compared here."""
     owners = yield from narrowed_to_manifest(owners, wanted.manifest)
-    given = {
-        "owner": owners.bound,
-        "train": wanted.train,
-        "status": wanted.status,
-        "before": below(wanted.before),
-    }
+    given = {**(yield from _given(wanted, owners)), "status": wanted.status}
+    if wanted.sort == "resolved_at":
+        if wanted.status not in {"retried", "acknowledged"}:
+            expected = "id, or with status retried or acknowledged also resolved_at"
+            raise ValueBoundsError("sort", expected, "resolved_at")
+        last = yield from _last("load_letter", wanted.before, owners, missing=DeadLetterNotFoundError)
+        given["last"] = LAST_INSTANT if last is None else last.resolved_at or FIRST_INSTANT
+        return (yield from search("search_letters_by_resolution", given, limit=wanted.limit))
     if wanted.manifest is not None:
-        walk = "search_letters_of_manifest"
-        return (yield from search(walk, {**given, "manifest": wanted.manifest}, limit=wanted.limit))
+        return (yield from search("search_letters_of_manifest", given, limit=wanted.limit))
     if None not in {owners.bound, wanted.train} and wanted.status == "awaiting_intervention":
         return (yield from search("search_awaiting_letters_of_train", given, limit=wanted.limit))
     gather = None if wanted.status is None else "gather_letters"
