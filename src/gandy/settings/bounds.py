@@ -240,6 +240,29 @@ def instant() -> Bound:
     return Bound(expected, holds, schema, read=_instant_or_text, from_json=_instant_or_text)
 
 
+def moment() -> Bound:
+    """Accept an instant, or a period before now."""
+    before, at = span(_MOMENT), instant()
+    expected = f"{before.expected} before now, or {at.expected}"
+
+    def read(text: str) -> object:
+        found = _instant_or_text(text)
+        if isinstance(found, datetime):
+            return found.replace(tzinfo=UTC) if found.tzinfo is None else found
+        return before.read(text)
+
+    def from_json(value: object) -> object:
+        return _instant_or_text(value) if isinstance(value, str) else _span_or_value(value)
+
+    return Bound(
+        expected,
+        lambda value: before.holds(value) or at.holds(value),
+        {"anyOf": [before.schema, at.schema]},
+        read=read,
+        from_json=from_json,
+    )
+
+
 def _instant_or_text(value: object) -> object:
     """Read an instant in ISO 8601; return any other value unchanged, to be refused later."""
     try:
@@ -289,6 +312,8 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "reason": text(),
     "note": text(shortest=1),
     "prefix": text(longest=LONGEST_NAME),
+    "error_has": text(shortest=1, longest=LONGEST_NAME),
+    "input_has": text(shortest=1, longest=LONGEST_NAME),
     # durations and instants
     "delay": span(),
     "since": span(_MOMENT),
@@ -302,6 +327,7 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "variance": span(),
     "misfire_threshold": span(),
     "keep_for": span(maximum=LONGEST_RETENTION),
+    "moment": moment(),
     "window": span(timedelta(minutes=1), timedelta(days=400)),
     "at": instant(),
     "next_at": instant(),
@@ -329,9 +355,13 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "unique_until": choice("start", "success"),
     "state": choice("pending", "in_progress", "completed", "failed", "cancelled"),
     "live_state": choice("pending", "in_progress"),
+    "ended_state": choice("completed", "failed", "cancelled"),
     "entry_status": choice("undispatched", "queued", "waiting", "dispatched", "cancelled", "skipped", "all"),
     "undispatched_status": choice("undispatched", "queued", "waiting"),
     "letter_status": choice("awaiting_intervention", "retried", "acknowledged", "all"),
+    "run_sort": choice("id", "start_time"),
+    "entry_sort": choice("id", "scheduled_at"),
+    "letter_sort": choice("id", "resolved_at"),
     "gate": choice("open", "time", "manifest", "train"),
     "schedule_type": choice("none", "cron", "interval", "once", "dependent", "dormant_dependent"),
     # reports of a run, and arguments of a waiting caller

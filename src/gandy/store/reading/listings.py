@@ -40,12 +40,25 @@ _NEWEST: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
+class Looked:
+    """How far a search in texts looked: at the newest rows that the other filters leave."""
+
+    rows: int
+    back_to: datetime | None  #: the time of the oldest of them
+
+    def plus(self, further: Looked) -> Looked:
+        """Combine it with the rows that a search looked at after these."""
+        return Looked(self.rows + further.rows, further.back_to or self.back_to)
+
+
+@dataclass(frozen=True, slots=True)
 class Search:
     """The rows found, and where to continue."""
 
     rows: Rows
     next: Key | None  #: the page or the search continues after this; None: there is no more
     is_cut: bool  #: the search stopped before the page was full; there may be more
+    looked: Looked | None = None  #: None: no text was searched for
 
 
 def below(before: int | None) -> int:
@@ -216,6 +229,21 @@ class Rerun:
     train: str
 
 
+@dataclass(frozen=True, slots=True)
+class RerunResult:
+    """The result of repeating several runs."""
+
+    rerun: tuple[Rerun, ...] = ()
+    not_over: tuple[int, ...] = ()  #: they have not ended
+    unknown: tuple[int, ...] = ()
+
+    def plus(self, other: RerunResult) -> RerunResult:
+        """Combine the results of two batches."""
+        return RerunResult(
+            self.rerun + other.rerun, self.not_over + other.not_over, self.unknown + other.unknown
+        )
+
+
 def list_entries(wanted: EntryFilter, owners: Owners) -> Operation[Search]:
     """Read the newest entries; texts are not compared here."""
     owners = yield from narrowed_to_manifest(owners, wanted.manifest)
@@ -260,6 +288,26 @@ def queue_rerun(run_id: int, *, owners: Owners, input_json: str | None = None) -
     return Rerun(rows[0].id, run_id, run.owner, run.train)
 
 
+def queue_reruns(ids: Sequence[int], owners: Owners) -> Operation[RerunResult]:
+    """Queue the finished ones among these runs again, with their own inputs; the others are reported."""
+    found = {row.id: row for row in (yield statement("find_reruns", ids=list(ids), owner=owners.bound))}
+    over = [run_id for run_id in dict.fromkeys(ids) if run_id in found and found[run_id].is_over]
+    made: list[Rerun] = []
+    for owner in sorted({found[run_id].owner for run_id in over}):
+        group_id = (yield from ensure_groups(owner, [DEFAULT_GROUP]))[DEFAULT_GROUP].id
+        for run_id in (each for each in over if found[each].owner == owner):
+            rows = yield statement(
+                "queue_rerun", id=run_id, owner=owner, input=None, default_group_id=group_id
+            )
+            made += [Rerun(row.id, run_id, owner, found[run_id].train) for row in rows]
+        yield statement("notify", payload=f"work:{owner}")
+    return RerunResult(
+        rerun=tuple(made),
+        not_over=tuple(run_id for run_id in ids if run_id in found and not found[run_id].is_over),
+        unknown=tuple(run_id for run_id in ids if run_id not in found),
+    )
+
+
 LetterStatus: TypeAlias = Literal["awaiting_intervention", "retried", "acknowledged"]
 
 #: The limit of counts; a count at the limit is reported as "or more".
@@ -301,10 +349,3 @@ def list_letters_of_runs(runs: Sequence[int], letters: Sequence[int], owners: Ow
     """Read the letters that runs left or were requeued from, and these letters."""
     given = {"runs": list(runs), "letters": list(letters), "limit": _LETTERS_OF_A_JOB}
     return (yield statement("list_letters_of_runs", owner=owners.bound, **given))
-
-
-def count_awaiting(wanted: LetterFilter, owners: Owners) -> Operation[int]:
-    """Count the letters that await an operator, up to the limit."""
-    owners = yield from narrowed_to_manifest(owners, wanted.manifest)
-    of = {"owner": owners.bound, "train": wanted.train, "manifest": wanted.manifest}
-    return int((yield statement("count_awaiting_like", limit=COUNTED, **of))[0].letters)

@@ -120,26 +120,6 @@ LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
 WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.resolved_at DESC, r.id DESC LIMIT %(limit)s;
 
--- name: count_awaiting_like
--- Letters that await an operator, counted up to a limit; each combination of filters has its own index scan.
-SELECT count(*) AS letters FROM (
-    (SELECT 1 FROM gandy.dead_letter l JOIN gandy.manifest m ON m.id = l.manifest_id
-     WHERE m.owner = %(owner)s AND m.external_id = %(manifest)s AND l.status = 'awaiting_intervention'
-       AND (%(owner)s::text IS NULL OR l.owner = %(owner)s) AND (%(train)s::text IS NULL OR l.train_name = %(train)s))
-    UNION ALL
-    (SELECT 1 FROM gandy.dead_letter
-     WHERE status = 'awaiting_intervention' AND owner = %(owner)s AND train_name = %(train)s AND %(manifest)s::text IS NULL
-     LIMIT %(limit)s)
-    UNION ALL
-    (SELECT 1 FROM gandy.dead_letter
-     WHERE status = 'awaiting_intervention' AND owner = %(owner)s AND %(train)s::text IS NULL AND %(manifest)s::text IS NULL
-     LIMIT %(limit)s)
-    UNION ALL
-    (SELECT 1 FROM gandy.dead_letter
-     WHERE status = 'awaiting_intervention' AND %(owner)s::text IS NULL AND %(manifest)s::text IS NULL
-       AND (%(train)s::text IS NULL OR train_name = %(train)s)
-     ORDER BY owner, train_name, id LIMIT %(limit)s)) l;
-
 -- name: list_letters_of_runs
 -- The dead letters that runs left, that runs were requeued from, and these letters.
 SELECT l.id, l.owner, m.external_id AS manifest, l.train_name AS train, l.metadata_id AS run_id, l.attempt, l.status, l.reason,

@@ -118,23 +118,6 @@ LEFT JOIN manifest m ON m.id = r.manifest_id
 WHERE r.is_match OR r.place = :searched
 ORDER BY r.resolved_at DESC, r.id DESC LIMIT :limit;
 
--- name: count_awaiting_like
--- Letters that await an operator, counted up to a limit; each combination of filters has its own index scan.
-SELECT count(*) AS letters FROM (
-    SELECT 1 FROM dead_letter l JOIN manifest m ON m.id = l.manifest_id
-    WHERE m.owner = :owner AND m.external_id = :manifest AND l.status = 'awaiting_intervention'
-      AND (:owner IS NULL OR l.owner = :owner) AND (:train IS NULL OR l.train_name = :train)
-    UNION ALL
-    SELECT 1 FROM (SELECT 1 FROM dead_letter
-     WHERE status = 'awaiting_intervention' AND owner = :owner AND train_name = :train AND :manifest IS NULL LIMIT :limit)
-    UNION ALL
-    SELECT 1 FROM (SELECT 1 FROM dead_letter
-     WHERE status = 'awaiting_intervention' AND owner = :owner AND :train IS NULL AND :manifest IS NULL LIMIT :limit)
-    UNION ALL
-    SELECT 1 FROM (SELECT 1 FROM dead_letter
-     WHERE status = 'awaiting_intervention' AND :owner IS NULL AND :manifest IS NULL AND (:train IS NULL OR train_name = :train)
-     LIMIT :limit));
-
 -- name: list_letters_of_runs
 -- The dead letters that runs left, that runs were requeued from, and these letters.
 SELECT l.id, l.owner, m.external_id AS manifest, l.train_name AS train, l.metadata_id AS run_id, l.attempt, l.status, l.reason,
