@@ -252,12 +252,12 @@ def moment() -> Bound:
         return before.read(text)
 
     def from_json(value: object) -> object:
-        return _instant_or_text(value) if isinstance(value, str) else _span_or_value(value)
+        return read(value) if isinstance(value, str) else _span_or_value(value)
 
     return Bound(
         expected,
         lambda value: before.holds(value) or at.holds(value),
-        {"anyOf": [before.schema, at.schema]},
+        {"anyOf": [before.schema, at.schema, {"type": "string", "description": "A duration such as 2h."}]},
         read=read,
         from_json=from_json,
     )

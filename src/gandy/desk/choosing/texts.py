@@ -6,7 +6,15 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Generic
 
-from gandy.store.reading.listings import Filter, Looked, Search, list_entries, list_letters, list_runs
+from gandy.store.reading.listings import (
+    Filter,
+    Looked,
+    Search,
+    dated,
+    list_entries,
+    list_letters,
+    list_runs,
+)
 from gandy.work.layouts import layouts_for
 
 if TYPE_CHECKING:
@@ -25,7 +33,7 @@ MOST_ROWS: Final = 10_000
 MOST_CHARACTERS: Final = 8 * 2**20
 _WORK_OF_MASKING: Final = 8
 _FIRST: Final = 250
-_MORE: Final = 1_000
+_MORE: Final = 2_500
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +75,13 @@ def search_listing(
     registry: Registry | None = None,
     most: int | None = None,
 ) -> Operation[Search]:
-    """Read one page of a listing; with texts, look at `most` rows at most, and say how far."""
+    """Read one page of a listing; with texts, look at `most` rows at most, and say how far.
+
+    Statements leave out inputs beyond 16 KiB, so that a page of rows fits in memory.
+    """
     if not wanted.has_texts:
         return (yield from listing.find(wanted, owners))
+    wanted = yield from dated(wanted)
     texts = _Texts(wanted, registry)
     left = MOST_ROWS if most is None else most
     page = replace(wanted, limit=min(_FIRST, left))

@@ -2,7 +2,7 @@
 -- Newest first; ids ascend in the order of writing.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by,
-       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
            (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.train_name = %(train)s)
@@ -23,7 +23,7 @@ ORDER BY r.id DESC LIMIT %(limit)s;
 -- All awaiting or all resolved letters, if there are few; otherwise the first row has place = searched.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by,
-       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, w.id < %(before)s AND (%(owner)s::text IS NULL OR w.owner = %(owner)s)
            AND (%(train)s::text IS NULL OR w.train_name = %(train)s) AND w.status = %(status)s
@@ -54,7 +54,7 @@ ORDER BY r.place = %(searched)s DESC, r.id DESC LIMIT %(limit)s;
 -- By the manifest's own index: bounds and order are written so that no other index can serve.
 SELECT r.id, r.owner, %(manifest)s::text AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by,
-       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.manifest_id DESC, w.id DESC) AS place,
            (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.train_name = %(train)s)
@@ -77,7 +77,7 @@ ORDER BY r.manifest_id DESC, r.id DESC LIMIT %(limit)s;
 -- Awaiting letters of one train, by their own index: bounds and order are written so that no other index can serve.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by,
-       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.owner DESC, w.train_name DESC, w.id DESC) AS place, true
            AND (%(group)s::text IS NULL
@@ -99,7 +99,7 @@ ORDER BY r.owner DESC, r.train_name DESC, r.id DESC LIMIT %(limit)s;
 -- Resolved letters, the latest resolution first, by its index.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by,
-       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.resolved_at DESC, w.id DESC) AS place,
            (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.train_name = %(train)s)

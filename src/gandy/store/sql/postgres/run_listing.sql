@@ -9,7 +9,7 @@ WITH live AS MATERIALIZED (
 )
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason,
-       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
            (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.name = %(train)s)
@@ -41,7 +41,7 @@ WITH live AS MATERIALIZED (
 )
 SELECT r.id, r.owner, r.train_name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, NULL::timestamptz AS end_time, NULL::text AS failure_exception, NULL::text AS failure_reason,
-       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
            (%(train)s::text IS NULL OR w.train_name = %(train)s)
@@ -60,7 +60,7 @@ ORDER BY r.id DESC LIMIT %(limit)s;
 -- Failed and cancelled runs, by their own index: bounds and order are written so that no other index can serve.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason,
-       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.train_state DESC, w.id DESC) AS place,
            (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.name = %(train)s)
@@ -84,7 +84,7 @@ WITH wanted AS MATERIALIZED (
     SELECT id, external_id, active_run_id FROM gandy.manifest WHERE owner = %(owner)s AND external_id = %(manifest)s)
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, %(manifest)s::text AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason,
-       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.name = %(train)s)
            AND (%(state)s::text IS NULL OR w.train_state = %(state)s)
@@ -116,7 +116,7 @@ WITH live AS MATERIALIZED (
 )
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason,
-       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND w.name = %(train)s
            AND (%(state)s::text IS NULL OR w.train_state = %(state)s) AND w.id < %(before)s
@@ -145,7 +145,7 @@ ORDER BY r.place = %(searched)s DESC, r.id DESC LIMIT %(limit)s;
 -- The runs of one train, the latest start first, by the index of trains and starts.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason,
-       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.start_time DESC, w.id DESC) AS place,
            (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(state)s::text IS NULL OR w.train_state = %(state)s)

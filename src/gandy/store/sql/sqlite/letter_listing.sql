@@ -2,7 +2,7 @@
 -- Newest first; ids ascend in the order of writing.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by,
-       CASE WHEN :with_input AND length(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
            (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.train_name = :train)
@@ -23,7 +23,7 @@ ORDER BY r.id DESC LIMIT :limit;
 -- All awaiting or all resolved letters, if there are few; otherwise the first row has place = searched.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by,
-       CASE WHEN :with_input AND length(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, w.id < :before AND (:owner IS NULL OR w.owner = :owner)
            AND (:train IS NULL OR w.train_name = :train) AND w.status = :status
@@ -54,7 +54,7 @@ ORDER BY r.place = :searched DESC, r.id DESC LIMIT :limit;
 -- By the manifest's own index.
 SELECT r.id, r.owner, :manifest AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by,
-       CASE WHEN :with_input AND length(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
            (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.train_name = :train)
@@ -76,7 +76,7 @@ ORDER BY r.id DESC LIMIT :limit;
 -- Awaiting letters of one train, by their own index.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by,
-       CASE WHEN :with_input AND length(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place, true
            AND (:group IS NULL
@@ -97,7 +97,7 @@ ORDER BY r.id DESC LIMIT :limit;
 -- Resolved letters, the latest resolution first, by its index.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by,
-       CASE WHEN :with_input AND length(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.resolved_at DESC, w.id DESC) AS place,
            (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.train_name = :train)

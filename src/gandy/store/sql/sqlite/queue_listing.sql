@@ -3,7 +3,7 @@
 SELECT r.id, r.owner, r.train_name AS train, m.external_id AS manifest, g.name AS group_name, r.priority, r.status, r.gate,
        r.reason, r.error, r.origin, r.due_at, r.due_until, r.occurrences, r.attempt, r.scheduled_at, r.created_at,
        r.dispatched_at, r.dead_letter_id,
-       CASE WHEN :with_input AND length(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
            w.origin <> 'local' AND (:owner IS NULL OR w.owner = :owner) AND (:status IS NULL OR w.status = :status OR :status = 'undispatched' AND w.status IN ('queued', 'waiting'))
@@ -29,7 +29,7 @@ ORDER BY r.id DESC LIMIT :limit;
 SELECT r.id, r.owner, r.train_name AS train, m.external_id AS manifest, g.name AS group_name, r.priority, r.status, r.gate,
        r.reason, r.error, r.origin, r.due_at, r.due_until, r.occurrences, r.attempt, r.scheduled_at, r.created_at,
        r.dispatched_at, r.dead_letter_id,
-       CASE WHEN :with_input AND length(r.input) <= 65536 THEN r.input END AS input, s.place, s.is_match
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, s.place, s.is_match
 FROM (
     SELECT w.*, w.id < :before AND (:owner IS NULL OR w.owner = :owner)
            AND (:gate IS NULL OR w.gate = :gate) AND (:train IS NULL OR w.train_name = :train)
@@ -79,7 +79,7 @@ ORDER BY s.place = :searched DESC, s.id DESC LIMIT :limit;
 SELECT r.id, r.owner, r.train_name AS train, m.external_id AS manifest, g.name AS group_name, r.priority, r.status, r.gate,
        r.reason, r.error, r.origin, r.due_at, r.due_until, r.occurrences, r.attempt, r.scheduled_at, r.created_at,
        r.dispatched_at, r.dead_letter_id,
-       CASE WHEN :with_input AND length(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER () AS place,
            w.id < :before AND (:owner IS NULL OR w.owner = :owner)
@@ -106,7 +106,7 @@ ORDER BY r.place = :searched DESC, r.id DESC LIMIT :limit;
 SELECT r.id, r.owner, r.train_name AS train, m.external_id AS manifest, g.name AS group_name, r.priority, r.status, r.gate,
        r.reason, r.error, r.origin, r.due_at, r.due_until, r.occurrences, r.attempt, r.scheduled_at, r.created_at,
        r.dispatched_at, r.dead_letter_id,
-       CASE WHEN :with_input AND length(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER () AS place,
            w.id < :before AND w.origin <> 'local' AND (:owner IS NULL OR w.owner = :owner) AND (:status IS NULL OR w.status = :status OR :status = 'undispatched' AND w.status IN ('queued', 'waiting'))
@@ -134,7 +134,7 @@ ORDER BY r.place = :searched DESC, r.id DESC LIMIT :limit;
 SELECT r.id, r.owner, r.train_name AS train, m.external_id AS manifest, g.name AS group_name, r.priority, r.status, r.gate,
        r.reason, r.error, r.origin, r.due_at, r.due_until, r.occurrences, r.attempt, r.scheduled_at, r.created_at,
        r.dispatched_at, r.dead_letter_id,
-       CASE WHEN :with_input AND length(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.scheduled_at, w.id) AS place,
            (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.train_name = :train)

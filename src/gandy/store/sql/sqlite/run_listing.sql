@@ -9,7 +9,7 @@ WITH live AS MATERIALIZED (
 )
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason,
-       CASE WHEN :with_input AND length(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
            (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train)
@@ -36,7 +36,7 @@ ORDER BY r.id DESC LIMIT :limit;
 -- Unfinished runs have an index of their own in the queue.
 SELECT r.id, r.owner, r.train_name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, NULL AS end_time, NULL AS failure_exception, NULL AS failure_reason,
-       CASE WHEN :with_input AND length(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
            (:train IS NULL OR w.train_name = :train)
@@ -58,7 +58,7 @@ ORDER BY r.id DESC LIMIT :limit;
 -- Failed and cancelled runs, by their own index.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason,
-       CASE WHEN :with_input AND length(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
            (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train)
@@ -80,7 +80,7 @@ ORDER BY r.id DESC LIMIT :limit;
 -- Its history by index, and its live run, if any, by the manifest's active_run_id.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, :manifest AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason,
-       CASE WHEN :with_input AND length(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train)
            AND (:state IS NULL OR w.train_state = :state)
@@ -108,7 +108,7 @@ ORDER BY r.id DESC LIMIT :limit;
 -- All runs of a train if there are few; otherwise the first row has place = searched. Live runs have no index by train.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason,
-       CASE WHEN :with_input AND length(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, (:owner IS NULL OR w.owner = :owner) AND w.name = :train
            AND (:state IS NULL OR w.train_state = :state) AND w.id < :before
@@ -138,7 +138,7 @@ ORDER BY r.place = :searched DESC, r.id DESC LIMIT :limit;
 -- The runs of one train, the latest start first, by the index of trains and starts.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason,
-       CASE WHEN :with_input AND length(r.input) <= 65536 THEN r.input END AS input, r.place, r.is_match
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.start_time DESC, w.id DESC) AS place,
            (:owner IS NULL OR w.owner = :owner) AND (:state IS NULL OR w.train_state = :state)
