@@ -121,7 +121,9 @@ def test_all_instants_of_a_page_are_in_the_zone_that_it_names(page: Page) -> Non
         expect(switch).to_have_text(f"Times in {zone}")
         check_chart(page, zone)
         for place in PAGES:
-            page.goto(place)
+            answer = page.goto(place)
+            assert answer is not None
+            assert answer.ok, place
             expect(page.locator("[data-zone]")).to_have_text(f"Times in {zone}")
             seen += check_times(page, zone)
     assert seen > 100
