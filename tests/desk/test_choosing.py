@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ADA = Operator("ada", "cli")
 HOUR = timedelta(hours=1)
-PARTLY = [{"keys": {"user": 1, "pin": 2}}, {"plain": True}, {"secret": True}]
+PARTLY: list[dict[str, Any]] = [{"keys": {"user": 1, "pin": 2}}, {"plain": True}, {"secret": True}]
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ async def test_an_order_that_no_index_serves_is_refused_with_those_that_one_does
     wanted: Any,  # noqa: ANN401 one of the filters
     said: str,
 ) -> None:
-    lists = {
+    lists: dict[type, Any] = {
         RunFilter: RunInsights(world.database, OWNERS).list,
         EntryFilter: desk_of(world).list,
         LetterFilter: DeadLetterDesk(world.database, ADA, owners=OWNERS).list,

@@ -138,6 +138,12 @@ def test_a_hot_statement_searches_an_index(connection: sqlite3.Connection, name:
         ("search_deeds_on", "PRIMARY KEY (owner=? AND subject=? AND audit_id<?)"),
         ("gather_deeds", "ix_audit_at (at>?)"),
         ("load_upcoming", "ix_manifest_next_run (owner=? AND next_scheduled_run"),
+        ("search_runs_by_start", "ix_history_name (name=? AND start_time>? AND start_time<?)"),
+        ("gather_runs_of_train", "ix_history_name (name=? AND start_time>? AND start_time<?)"),
+        ("search_entries_by_time", "ix_work_queue_future (scheduled_at>?)"),
+        ("gather_entries_of_manifest", "ix_work_queue_unique_occurrence (manifest_id=?)"),
+        ("search_letters_by_resolution", "ix_dead_letter_resolved (resolved_at<?)"),
+        ("find_reruns", "USING INTEGER PRIMARY KEY (rowid=?)"),
     ],
 )
 def test_what_operators_ask_is_walked_by_its_own_index(

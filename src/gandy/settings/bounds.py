@@ -249,7 +249,10 @@ def moment() -> Bound:
         found = _instant_or_text(text)
         if isinstance(found, datetime):
             return found.replace(tzinfo=UTC) if found.tzinfo is None else found
-        return before.read(text)
+        try:
+            return before.read(text)
+        except RefusedValueError:
+            return text  # refused as neither of the two
 
     def from_json(value: object) -> object:
         return read(value) if isinstance(value, str) else _span_or_value(value)
