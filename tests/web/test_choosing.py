@@ -149,7 +149,8 @@ async def test_a_heading_sorts_where_an_index_serves_it(pages: httpx.AsyncClient
     sorted_page = (await pages.get("/runs?train=send_parcel&sort=start_time")).text
     assert 'aria-sort="descending"' in sorted_page
     assert "sort=scheduled_at" in (await pages.get("/queue?gate=time")).text
-    await changed(pages, "dead-letters/acknowledge", all=True, note="seen")
+    fields = {"verb": "acknowledge", "scope": "all", "note": "seen"}
+    await submit(pages, "/dead-letters", "/dead-letters/resolve", **fields)
     assert "sort=resolved_at" in (await pages.get("/dead-letters?status=acknowledged")).text
     assert (await pages.get("/runs?sort=start_time")).status_code == 200, "a lost filter is no error"
 

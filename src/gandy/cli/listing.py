@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from gandy.desk.audit import Listed
-    from gandy.store.reading.listings import Looked
+    from gandy.store.reading.listings import SearchedRows
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ async def read_pages(
 ) -> PrintedRows[T]:
     """Read page by page until enough rows are found; `read` takes where a page starts, and its length."""
     rows: list[T] = []
-    looked: Looked | None = None
+    looked: SearchedRows | None = None
     length = limit + 1 if limit is not None and keep is None else _PAGE
     pages = 0
     while True:
@@ -97,7 +97,7 @@ async def read_pages(
             return PrintedRows(rows, joined(tell_looked(looked), remark))
 
 
-def tell_looked(looked: Looked | None) -> str | None:
+def tell_looked(looked: SearchedRows | None) -> str | None:
     """Say how far a search in texts looked."""
     if looked is None:
         return None

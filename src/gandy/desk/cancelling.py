@@ -8,7 +8,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from gandy.desk.choosing.texts import ENTRIES, RUNS
-from gandy.desk.choosing.walks import AT_ONCE, Walk, batches, both, refuse_unclear
+from gandy.desk.choosing.walks import AT_ONCE, JobWalk, batches, both, refuse_unclear
 from gandy.errors import DatabaseFaultError, RunNotBegunError, RunNotFoundError, RunOverError
 from gandy.model.run import TrainState
 from gandy.rules.ending import spans_of
@@ -151,7 +151,7 @@ class CancelDesk:
             async for ids in walk.ids():
                 yield ids
 
-    def _live_walks(self, wanted: RunFilter) -> list[Walk[RunFilter]]:
+    def _live_walks(self, wanted: RunFilter) -> list[JobWalk[RunFilter]]:
         if wanted.state is not None:
             check("live_state", wanted.state, called="state")
         states = (TrainState.PENDING, TrainState.IN_PROGRESS)
@@ -161,13 +161,13 @@ class CancelDesk:
             if wanted.state in {None, state}
         ]
 
-    def _undispatched(self, wanted: EntryFilter) -> Walk[EntryFilter]:
+    def _undispatched(self, wanted: EntryFilter) -> JobWalk[EntryFilter]:
         status = wanted.status or "undispatched"
         check("undispatched_status", status, called="status")
         return self._walk(ENTRIES, replace(wanted, status=status, sort="id"))
 
-    def _walk(self, listing: Listing[Filter], wanted: Filter) -> Walk[Filter]:
-        return Walk(self._database, listing, wanted, owners=self._owners, registry=self._registry)
+    def _walk(self, listing: Listing[Filter], wanted: Filter) -> JobWalk[Filter]:
+        return JobWalk(self._database, listing, wanted, owners=self._owners, registry=self._registry)
 
     async def _group_jobs(self, name: str) -> AsyncIterator[Sequence[int]]:
         walk = await self._database.read(self._begin_walk(name))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gandy.desk.audit import Listed, shown
 from gandy.desk.choosing.texts import LETTERS, search_listing
-from gandy.desk.choosing.walks import AT_ONCE, Walk, batches
+from gandy.desk.choosing.walks import AT_ONCE, JobWalk, batches
 from gandy.desk.explain import Count
 from gandy.desk.runs import Json, edited_input
 from gandy.errors import DeadLetterNotFoundError
@@ -178,9 +178,9 @@ class DeadLetterDesk:
             yield ids
             walk = replace(walk, after=ids[-1])
 
-    def _walk(self, wanted: LetterFilter) -> Walk[LetterFilter]:
+    def _walk(self, wanted: LetterFilter) -> JobWalk[LetterFilter]:
         awaiting = replace(wanted, status="awaiting_intervention", sort="id")
-        return Walk(self._database, LETTERS, awaiting, owners=self._owners, registry=self._registry)
+        return JobWalk(self._database, LETTERS, awaiting, owners=self._owners, registry=self._registry)
 
     def _edited(self, ids: Sequence[int], given: str) -> Operation[str]:
         """Check an edited input; masked secrets are restored only for a single letter."""

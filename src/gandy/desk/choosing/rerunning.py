@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from gandy.desk.cancelling import named
 from gandy.desk.choosing.texts import RUNS
-from gandy.desk.choosing.walks import Walk, batches, refuse_unclear
+from gandy.desk.choosing.walks import JobWalk, batches, refuse_unclear
 from gandy.model.run import ADMINISTRATIVE_TRAINS, TrainState
 from gandy.settings.bounds import check
 from gandy.store.audit import AuditRecord, record_audit
@@ -61,8 +61,8 @@ class RerunDesk:
         refuse_unclear("runs", (), wanted)
         return await self._walk(wanted).preview()
 
-    def _walk(self, wanted: RunFilter) -> Walk[RunFilter]:
-        """Walk over finished runs; Gandy's own are repeated only by the name of their train."""
+    def _walk(self, wanted: RunFilter) -> JobWalk[RunFilter]:
+        """JobWalk over finished runs; Gandy's own are repeated only by the name of their train."""
         if wanted.state is not None:
             check("ended_state", wanted.state, called="state")
 
@@ -71,7 +71,7 @@ class RerunDesk:
             return row.state not in _LIVE and not is_own
 
         chosen = replace(wanted, sort="id")
-        return Walk(self._database, RUNS, chosen, owners=self._owners, registry=self._registry, keep=keep)
+        return JobWalk(self._database, RUNS, chosen, owners=self._owners, registry=self._registry, keep=keep)
 
     def _rerun(self, ids: Sequence[int]) -> Operation[RerunResult]:
         result = yield from queue_reruns(ids, self._owners)

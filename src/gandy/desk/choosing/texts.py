@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, Generic
 
 from gandy.store.reading.listings import (
     Filter,
-    Looked,
     Search,
+    SearchedRows,
     dated,
     list_entries,
     list_letters,
@@ -86,11 +86,11 @@ def search_listing(
     left = MOST_ROWS if most is None else most
     page = replace(wanted, limit=min(_FIRST, left))
     matches: list[Row] = []
-    looked = Looked(0, None)
+    looked = SearchedRows(0, None)
     while True:
         found = yield from listing.find(page, owners)
         for row in found.rows:
-            looked = Looked(looked.rows + 1, listing.at_of(row))
+            looked = SearchedRows(looked.rows + 1, listing.at_of(row))
             if (yield from texts.match(row, listing.error_of(row))):
                 matches.append(row)
             is_over = looked.rows >= left or texts.spent >= MOST_CHARACTERS

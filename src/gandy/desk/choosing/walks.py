@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gandy.desk.choosing.texts import Listing
     from gandy.model.owners import Owners
     from gandy.store.drivers.database import ReadingRunner
-    from gandy.store.reading.listings import Looked
+    from gandy.store.reading.listings import SearchedRows
     from gandy.store.statements import Row
     from gandy.train.registry import Registry
 
@@ -44,10 +44,10 @@ class Preview:
     is_at_least: bool  #: there are more than were counted
     parts: tuple[PreviewPart, ...]
     ids: tuple[int, ...]  #: the first of them
-    looked: Looked | None  #: how far a search in texts looked
+    looked: SearchedRows | None  #: how far a search in texts looked
 
 
-class Walk(Generic[Filter]):
+class JobWalk(Generic[Filter]):
     """A walk over a listing, from the newest row to the oldest; later rows are not part of it."""
 
     def __init__(
@@ -61,7 +61,7 @@ class Walk(Generic[Filter]):
         keep: Callable[[Row], bool] | None = None,
     ) -> None:
         """Take what selects the rows; `keep` leaves out some that no filter can."""
-        self.looked: Looked | None = None
+        self.looked: SearchedRows | None = None
         self.reads = 0
         self.is_whole = False  #: the walk has come to its end
         self._database = database
@@ -118,7 +118,7 @@ class Walk(Generic[Filter]):
             looked=self.looked,
         )
 
-    def _note(self, looked: Looked | None) -> None:
+    def _note(self, looked: SearchedRows | None) -> None:
         if looked is not None:
             self.looked = looked if self.looked is None else self.looked.plus(looked)
 

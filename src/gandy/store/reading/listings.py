@@ -40,15 +40,15 @@ _NEWEST: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class SearchedRows:
     """How far a search in texts looked: at the newest rows that the other filters leave."""
 
     rows: int
     back_to: datetime | None  #: the time of the oldest of them
 
-    def plus(self, further: Looked) -> Looked:
+    def plus(self, further: SearchedRows) -> SearchedRows:
         """Combine it with the rows that a search looked at after these."""
-        return Looked(self.rows + further.rows, further.back_to or self.back_to)
+        return SearchedRows(self.rows + further.rows, further.back_to or self.back_to)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Search:
     rows: Rows
     next: Key | None  #: the page or the search continues after this; None: there is no more
     is_cut: bool  #: the search stopped before the page was full; there may be more
-    looked: Looked | None = None  #: None: no text was searched for
+    looked: SearchedRows | None = None  #: None: no text was searched for
 
 
 def below(before: int | None) -> int:

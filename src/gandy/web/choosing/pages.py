@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from gandy.desk.cancelling import UndispatchedStatus
 from gandy.desk.choosing.walks import Preview, preview_of_ids
+from gandy.errors import JobNotFoundError, RunNotFoundError
 from gandy.model.run import TrainState
 from gandy.store.cancelling import CancelResult
 from gandy.store.reading.listings import EntryFilter, Gate, RunFilter
@@ -69,8 +70,12 @@ async def apply_to_runs(
     """Cancel or repeat the confirmed runs."""
     if form.verb == "rerun":
         repeated = await rerun_desk(context, operator).runs(form.chosen_ids, form.wanted())
+        if form.chosen_ids and len(repeated.unknown) == len(form.chosen_ids):
+            raise RunNotFoundError(form.chosen_ids[0])
         return here.done("/queue", f"{len(repeated.rerun)} queued again.")
     result = await cancel_desk(context, operator).runs(form.chosen_ids, form.wanted())
+    if form.chosen_ids and len(result.unknown) == len(form.chosen_ids):
+        raise RunNotFoundError(form.chosen_ids[0])
     return here.done("/runs", _said(result))
 
 
@@ -92,6 +97,8 @@ async def apply_to_entries(
 ) -> Response:
     """Cancel the confirmed entries."""
     result = await cancel_desk(context, operator).entries(form.chosen_ids, form.wanted())
+    if form.chosen_ids and len(result.unknown) == len(form.chosen_ids):
+        raise JobNotFoundError(form.chosen_ids[0])
     return here.done("/queue", _said(result))
 
 
