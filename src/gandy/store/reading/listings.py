@@ -35,6 +35,8 @@ Key: TypeAlias = "int | str"
 SEARCHED: Final = 10_000
 #: The first attempt reads this many times the page size.
 _FIRST_TIMES: Final = 4
+#: A walk over all rows reads no row twice: SQLite reads all that it may search, even if fewer are wanted.
+_LARGE_PAGE: Final = 1_000
 #: Above every id.
 _NEWEST: Final = 2**63 - 1
 
@@ -75,7 +77,8 @@ def search(
     """
     yield statement("keep_order")
     most = max(SEARCHED, limit)
-    for so_many in (min(limit * _FIRST_TIMES, most), most):  # mostly, the first rows match
+    times = _FIRST_TIMES if limit < _LARGE_PAGE else 1
+    for so_many in dict.fromkeys((min(limit * times, most), most)):  # mostly, the first rows match
         rows = yield statement(walk, limit=limit, searched=so_many, **wanted)
         found = _walked(rows, limit, so_many, key=key)
         if not found.is_cut:
