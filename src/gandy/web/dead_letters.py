@@ -196,7 +196,7 @@ class LetterPageQuery(ChosenPageQuery):
     """Filter of letters."""
 
     status: LetterStatus | None = None
-    sort: LetterSort = "id"
+    sort: LetterSort | None = None
 
 
 @pages.reads("")
@@ -206,7 +206,7 @@ async def list_letters_page(
     """List letters, the newest first; by default the unresolved ones."""
     status = query.status or "awaiting_intervention"
     served = {"id": True, "resolved_at": status != "awaiting_intervention"}
-    sort: LetterSort = query.sort if served[query.sort] else "id"
+    sort: LetterSort = query.sort if query.sort and served[query.sort] else "id"
     wanted = LetterFilter(status=status, sort=sort, before=query.before, limit=PAGE_SIZE, **query.common())
     found = await desk_of(context, operator).list(wanted)
     path = here.link("/dead-letters")

@@ -190,7 +190,7 @@ class QueuePageQuery(ChosenPageQuery):
 
     status: WantedStatus | None = None
     gate: Gate | None = None
-    sort: EntrySort = "id"
+    sort: EntrySort | None = None
 
 
 @pages.reads("")
@@ -200,7 +200,7 @@ async def list_entries_page(
     """List entries, the newest first; by default the undispatched ones."""
     status = query.status or "undispatched"
     served = {"id": True, "scheduled_at": query.gate == "time" and status in {"undispatched", "queued"}}
-    sort: EntrySort = query.sort if served[query.sort] else "id"
+    sort: EntrySort = query.sort if query.sort and served[query.sort] else "id"
     wanted = EntryFilter(
         status=status, gate=query.gate, sort=sort, before=query.before, limit=PAGE_SIZE, **query.common()
     )

@@ -282,7 +282,7 @@ class RunPageQuery(ChosenPageQuery):
     """Filter of runs."""
 
     state: TrainState | None = None
-    sort: RunSort = "id"
+    sort: RunSort | None = None
 
 
 @pages.reads("")
@@ -291,7 +291,7 @@ async def list_runs_page(
 ) -> Response:
     """List runs, the newest first."""
     served = {"id": True, "start_time": query.train is not None}
-    sort: RunSort = query.sort if served[query.sort] else "id"
+    sort: RunSort = query.sort if query.sort and served[query.sort] else "id"
     wanted = RunFilter(state=query.state, sort=sort, before=query.before, limit=PAGE_SIZE, **query.common())
     runs = await insights_of(context).list(wanted)
     path = here.link("/runs")

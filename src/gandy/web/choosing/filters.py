@@ -83,7 +83,7 @@ class ChosenPageQuery(PageQuery, Chosen):
 
     since: Typed | None = None
     until: Typed | None = None
-    sort: str = "id"
+    sort: str | None = None
 
     def common(self) -> dict[str, Any]:
         """Return the filters for the desk."""
