@@ -51,9 +51,9 @@ _HOMES: Final = (
 _LISTED: Final = """\
 ## Results
 
-A listing is a tuple with three more attributes: `next`, the key of the next page or None; `is_cut`, true if the
-search stopped before the page was full; and `looked`, how far a search in texts looked: at `rows` rows, back to the
-instant `back_to`. Without a text it is None.
+A listing is a tuple with three more attributes: `next`, the key of the next page or None; `is_cut`, true if
+the search stopped before the page was full; and `looked`, how far a search in texts looked: at `rows` rows,
+back to the instant `back_to`. Without a text it is None.
 """
 _WIDEST: Final = 100
 
