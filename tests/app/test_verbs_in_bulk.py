@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gandy.desk import cancelling, dead_letters
+from gandy.desk.choosing import walks
 from gandy.errors import ValueBoundsError
 from tests.app.operating import VERBS, open_later
 from tests.doors.neighbours import (
@@ -32,7 +34,15 @@ CASES: list[Case] = [
     ("runs.cancel", {"train": send}, {}),
     ("runs.cancel", {"state": "in_progress"}, {}),
     ("runs.cancel", {"manifest": "nightly"}, {}),
+    ("runs.cancel", {"group": "etl", "since": timedelta(days=1)}, {}),
+    ("runs.cancel", {"train": send, "input_has": "2"}, {}),
+    ("runs.rerun_many", {"train": send, "state": "failed"}, {}),
+    ("runs.rerun_many", {"manifest": "parked"}, {}),
+    ("runs.rerun_many", {"error_has": "UNLUCKY", "since": timedelta(days=1)}, {}),
+    ("runs.rerun_many", {"group": "default", "until": timedelta(microseconds=1)}, {}),
     ("queue.cancel", {"train": send}, {}),
+    ("queue.cancel", {"manifest": "nightly"}, {}),
+    ("queue.cancel", {"input_has": "5", "since": timedelta(days=1)}, {}),
     ("queue.cancel", {"group": "etl"}, {}),
     ("queue.cancel", {"status": "queued", "gate": "time"}, {}),
     ("queue.cancel", {"train": NO_TRAIN}, {}),
@@ -40,10 +50,14 @@ CASES: list[Case] = [
     ("groups.trigger", {"name": "etl"}, {}),
     ("dead_letters.requeue", {"train": send}, {"all": True}),
     ("dead_letters.requeue", {"manifest": "parked"}, {"all": True}),
+    ("dead_letters.requeue", {"error_has": "Unlucky"}, {"all": True}),
+    ("dead_letters.requeue", {"group": "default", "since": timedelta(days=1)}, {"all": True}),
+    ("dead_letters.acknowledge", {"input_has": "13"}, {"all": True, "note": "seen"}),
     ("dead_letters.acknowledge", {}, {"all": True, "note": "seen"}),
 ]
 TOUCHED: Mapping[str, Callable[[Any], list[Any]]] = {
     "cancel": lambda result: [*result.cancelled, *result.asked],
+    "rerun_many": lambda result: [each.repeats for each in result.rerun],
     "trigger": lambda result: [each.external_id for each in result],
     "requeue": lambda result: [each.letter_id for each in result.requeued],
     "acknowledge": lambda result: list(result.acknowledged),
@@ -67,8 +81,8 @@ async def test_a_bulk_verb_touches_what_its_preview_names(
     more: Mapping[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module in (cancelling, dead_letters):
-        monkeypatch.setattr(module, "_AT_ONCE", 1)
+    for module in (walks, cancelling, dead_letters):
+        monkeypatch.setattr(module, "AT_ONCE", 1)
     theirs = belonging_to(NEIGHBOUR, shared_url)
     before = belonging_to(CALLER, shared_url)
     async with make_app(CALLER, shared_url) as app:
@@ -80,7 +94,10 @@ async def test_a_bulk_verb_touches_what_its_preview_names(
         assert sorted(previewed) == sorted(touched)
         assert bool(touched) is (chosen.get("train") != NO_TRAIN)
         assert len(set(previewed)) == len(previewed)
-        if name != "groups.trigger":  # an asked run is asked again until it ends; all else is gone
+        if name not in {
+            "groups.trigger",
+            "runs.rerun_many",
+        }:  # an asked run is asked again until it ends; all else is gone
             again = await open_later(app, preview_of(name))(**chosen)
             asked = getattr(result, "asked", ())
             assert sorted(again) == sorted(asked)

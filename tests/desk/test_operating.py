@@ -11,8 +11,8 @@ import pytest
 
 from gandy.desk import cancelling, dead_letters
 from gandy.desk.cancelling import CancelDesk
+from gandy.desk.choosing import walks
 from gandy.desk.dead_letters import DeadLetterDesk
-from gandy.desk.explain import Count
 from gandy.desk.groups import WorkerDesk
 from gandy.desk.queue import EnqueueOptions, QueueDesk
 from gandy.errors import (
@@ -125,7 +125,8 @@ async def test_many_cancelled_at_once_are_one_line_of_the_trail_with_their_ids(w
 
 
 async def test_a_filter_reaches_beyond_the_first_page(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cancelling, "_AT_ONCE", 2)
+    monkeypatch.setattr(walks, "AT_ONCE", 2)
+    monkeypatch.setattr(cancelling, "AT_ONCE", 2)
     ids = await queue(world, 5)
     told: list[int] = []
 
@@ -145,8 +146,8 @@ async def test_runs_that_wait_and_runs_that_are_executed_are_found_by_their_trai
     other = RunFilter(train="another")
     desk = cancel_desk(world)
 
-    assert await desk.preview_runs(other) == ()
-    assert set(await desk.preview_runs(RunFilter(train="send_invoice"))) == {running, pending}
+    assert await desk.find_runs(other) == ()
+    assert set(await desk.find_runs(RunFilter(train="send_invoice"))) == {running, pending}
     result = await desk.runs((), RunFilter(train="send_invoice"))
 
     assert (result.cancelled, result.asked) == ((pending,), (running,))
@@ -180,7 +181,8 @@ async def test_a_manifest_that_does_nothing_has_nothing_to_cancel(world: World) 
 async def test_a_group_is_cancelled_in_parts_and_other_groups_are_left_alone(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cancelling, "_AT_ONCE", 2)
+    monkeypatch.setattr(walks, "AT_ONCE", 2)
+    monkeypatch.setattr(cancelling, "AT_ONCE", 2)
     ids = await queue(world, 5)
     spared = await queue(world, 1, group="other")
     told: list[int] = []
@@ -205,11 +207,12 @@ async def test_a_group_that_several_applications_have_must_be_told_apart(world: 
 
 
 async def test_all_letters_are_requeued_in_parts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dead_letters, "_AT_ONCE", 2)
+    monkeypatch.setattr(walks, "AT_ONCE", 2)
+    monkeypatch.setattr(dead_letters, "AT_ONCE", 2)
     letters = await park(world, 5)
     desk = DeadLetterDesk(world.database, ADA, owners=OWNERS)
     told: list[int] = []
-    assert await desk.count_awaiting(LetterFilter()) == Count(value=5)
+    assert (await desk.preview(LetterFilter())).jobs == 5
 
     result = await desk.requeue_all(LetterFilter(), progress=told.append)
 

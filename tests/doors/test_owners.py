@@ -75,6 +75,32 @@ BULK_FORMS: Mapping[str, Bulk] = {
         (200, {"manifest": THEIRS}),
         (200, {"train": "send", "state": "in_progress"}),
     ],
+    "/api/v1/runs/rerun": lambda found: [
+        (404, {"ids": found.jobs}),
+        (200, {"train": THEIRS}),
+        (200, {"manifest": THEIRS}),
+        (200, {"train": "send", "state": "failed", "preview": True}),
+        (200, {"error_has": "unlucky"}),
+        (200, {"train": "send", "state": "failed"}),
+    ],
+    "/runs/preview": lambda found: [
+        (200, {"verb": "rerun", "scope": "selected", "ids": found.jobs[0]}),
+        (200, {"verb": "rerun", "scope": "all", "error_has": "unlucky"}),
+        (200, {"verb": "cancel", "scope": "all", "train": "send"}),
+    ],
+    "/runs/apply": lambda found: [
+        *[(404, {"verb": verb, "scope": "selected", "ids": found.jobs[0]}) for verb in ("cancel", "rerun")],
+        (303, {"verb": "rerun", "scope": "all", "error_has": "unlucky"}),
+        (303, {"verb": "cancel", "scope": "all", "train": "send"}),
+    ],
+    "/queue/preview": lambda found: [
+        (200, {"verb": "cancel", "scope": "selected", "ids": found.jobs[0]}),
+        (200, {"verb": "cancel", "scope": "all", "group": "etl"}),
+    ],
+    "/queue/apply": lambda found: [
+        (404, {"verb": "cancel", "scope": "selected", "ids": found.jobs[0]}),
+        (303, {"verb": "cancel", "scope": "all", "group": "etl"}),
+    ],
     "/api/v1/queue/cancel": lambda found: [
         (404, {"ids": found.jobs}),
         (200, {"train": THEIRS}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from gandy.app.keywords import FilterKeywords
 from gandy.errors import ManifestDeclaredError, RunOverError
 from gandy.store.drivers.opening import migrate
 from tests.app.operating import VERBS, open_later
@@ -33,6 +34,8 @@ NEEDED: Final[Mapping[str, Mapping[str, Any]]] = {
     "queue.enqueue": {"input": 1},
     "runs.cancel": {"state": "pending"},
     "runs.preview_cancel": {"state": "pending"},
+    "runs.rerun_many": {"state": "failed"},
+    "runs.preview_rerun_many": {"state": "failed"},
     "queue.cancel": {"status": "queued"},
     "queue.preview_cancel": {"status": "queued"},
     "dead_letters.requeue": {"all": True},
@@ -42,6 +45,8 @@ NEEDED: Final[Mapping[str, Mapping[str, Any]]] = {
 NAMED: Final = {"next": "next", "all": "all"}
 #: Any value of the train's type is an input, and the rest have tests of their own.
 LEFT_OUT: Final = {"self", "input", "options"}
+#: What stands for several keywords.
+KEYWORDS: Final = {"filters": tuple(FilterKeywords.__annotations__)}
 
 
 def places() -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -52,7 +57,8 @@ def places() -> Iterator[tuple[str, str, dict[str, Any]]]:
             for each in verb.signature.parameters.values()
             if each.default is each.empty and each.kind not in {each.VAR_POSITIONAL, each.VAR_KEYWORD}
         }
-        for option in verb.signature.parameters.keys() - LEFT_OUT:
+        given = verb.signature.parameters.keys() - LEFT_OUT
+        for option in (each for name in given for each in KEYWORDS.get(name, (name,))):
             needed = {} if option in {"ids", "all"} else NEEDED.get(name, {})
             yield name, option, {**needed, **{each: USUAL[each] for each in required - {option, "self"}}}
 

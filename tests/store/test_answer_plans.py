@@ -60,6 +60,16 @@ DEEDS: dict[str, object] = {
     "limit": PAGE,
     "searched": 4 * PAGE,
 }
+#: The filters of a listing, none of which selects anything; some statements use only a part.
+CHOSEN: dict[str, object] = {
+    **dict.fromkeys(("train", "manifest", "group", "since", "until", "status", "gate", "state")),
+    "with_input": False,
+    "before": 2**62,
+    "limit": PAGE,
+    "searched": 4 * PAGE,
+    "last": NOW + timedelta(days=1),
+    "beyond": 0,
+}
 
 
 def fill(url: str) -> None:
@@ -97,6 +107,11 @@ def kind(request: pytest.FixtureRequest) -> PlanKind:
         ("list_letters_of_runs", {"runs": IDS, "letters": [1], "limit": 50}, PAGE),
         ("find_switchers", {"kind": ["manifest"], "name": ["m-7"]}, 1),
         ("search_deeds_of_owner", DEEDS, 3 * PAGE),
+        ("gather_entries_of_manifest", {**CHOSEN, "manifest": "m-7"}, 1),
+        ("search_entries_by_time", CHOSEN, PAGE),
+        ("search_runs_by_start", {**CHOSEN, "train": "Sell"}, PAGE),
+        ("search_letters_by_resolution", {**CHOSEN, "status": "retried"}, PAGE),
+        ("find_reruns", {"ids": IDS}, PAGE),
         ("search_deeds_by", DEEDS, 3 * PAGE),
         ("search_deeds_on", DEEDS, 3),
         (

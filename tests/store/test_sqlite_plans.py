@@ -144,6 +144,12 @@ def test_a_hot_statement_searches_an_index(connection: sqlite3.Connection, name:
         ("count_waiting", "ix_work_queue_held (owner=?)"),
         ("count_waiting", "ix_work_queue_waiting_owner (owner=?)"),
         ("find_old_entries", "ix_work_queue_held (owner=? AND scheduled_at<?)"),
+        ("search_runs_by_start", "ix_history_name (name=? AND start_time>? AND start_time<?)"),
+        ("gather_runs_of_train", "ix_history_name (name=? AND start_time>? AND start_time<?)"),
+        ("search_entries_by_time", "ix_work_queue_future (owner=? AND scheduled_at>?)"),
+        ("gather_entries_of_manifest", "ix_work_queue_unique_occurrence (manifest_id=?)"),
+        ("search_letters_by_resolution", "ix_dead_letter_resolved (resolved_at<?)"),
+        ("find_reruns", "USING INTEGER PRIMARY KEY (rowid=?)"),
     ],
 )
 def test_what_an_application_asks_is_walked_by_an_index_of_its_own(

@@ -34,9 +34,22 @@ FILTERS: dict[str, Sequence[object]] = {
     "limit": (500,),
     "since": (3_600, 86_400 * 30),
     "count": (200,),
+    "error_has": ("unlucky", "nobody"),
+    "input_has": ("2", "nobody"),
 }
 #: The same where a name means something else: a place in the order of instants.
 OF_INSTANTS: Sequence[object] = ("2026-01-05T12:00:00+00:00,7", "2999-01-05T12:00:00+00:00,7")
+#: A listing of jobs takes instants and periods, as the command line does.
+OF_JOBS: dict[str, Sequence[object]] = {
+    "since": ("720h", "1h"),
+    "until": ("1s", "2026-01-05T12:00:00Z"),
+}
+#: What else an order of rows needs, so that an index serves it.
+NEEDED: dict[object, dict[str, object]] = {
+    "start_time": {"train": "send_parcel"},
+    "scheduled_at": {"gate": "time", "status": "queued"},
+    "resolved_at": {"status": "retried"},
+}
 PLACES: dict[str, Sequence[object]] = {
     "external_id": ("nightly", "bulk-000001", "bulk-000002"),
     "name": ("etl", "default"),
@@ -71,13 +84,24 @@ def _asked(place: str, filters: Mapping[str, Sequence[object]]) -> Iterator[str]
     yield place
     for name, values in filters.items():
         for value in values:
-            yield f"{place}?{urlencode({name: value})}"
+            yield f"{place}?{urlencode({name: value, **_needed(name, value)})}"
     for first, second in combinations(filters, 2):
-        yield f"{place}?{urlencode({first: filters[first][-1], second: filters[second][-1]})}"
+        chosen = {first: filters[first][-1], second: filters[second][-1]}
+        for name, value in [*chosen.items()]:
+            chosen |= _needed(name, value)
+        if chosen.get("sort", "id") != "id":
+            chosen.pop("before", None)  # it has to be a row that is there
+        yield f"{place}?{urlencode(chosen)}"
+
+
+def _needed(name: str, value: object) -> dict[str, object]:
+    return NEEDED.get(value, {}) if name == "sort" else {}
 
 
 def _filters(route: GuardedRoute) -> dict[str, Sequence[object]]:
     found = dict(_parameters(route))
+    if "input_has" in found:
+        found |= OF_JOBS
     return {**found, "after": OF_INSTANTS} if route.path.endswith("/upcoming") else found
 
 
@@ -100,4 +124,4 @@ def _values(name: str, kind: Any) -> Sequence[object]:  # noqa: ANN401 an annota
             return [member.value for member in each]
         if each is bool:
             return ("true", "false")
-    return FILTERS[name]
+    return OF_JOBS["until"] if name == "until" else FILTERS[name]

@@ -218,6 +218,16 @@ async def test_a_manifest_is_changed_by_a_form_shows_it_and_is_cleared(client: h
     assert (await client.get(f"/api/v1{place}")).json()["overrides"] == {}
 
 
+async def test_an_instant_without_an_offset_is_in_the_zone_that_a_page_without_a_script_names(
+    client: httpx.AsyncClient,
+) -> None:
+    place = "/manifests/nightly"
+    await submit(client, f"{place}/set", f"{place}/set", next="2090-01-01 03:00")
+
+    shown = (await client.get(f"/api/v1{place}")).json()
+    assert shown["next_scheduled_run"] == "2090-01-01T03:00:00Z"
+
+
 @pytest.mark.parametrize(
     ("form", "said"),
     [
@@ -226,7 +236,8 @@ async def test_a_manifest_is_changed_by_a_form_shows_it_and_is_cleared(client: h
         ({"exclude": "weekends"}, "not JSON"),
         ({"input": '{"weight": 1}'}, "address"),
         ({"priority": "99"}, "priority"),
-        ({"next": "2090-01-01T03:00:00"}, "time zone"),
+        ({"next": "2090-13-01T03:00:00"}, "time zone"),
+        ({"next": "2020-01-01 03:00"}, "in the future"),
         ({"next": "2020-01-01T03:00:00Z"}, "in the future"),
         ({}, "nothing to set"),
     ],

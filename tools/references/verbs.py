@@ -51,8 +51,9 @@ _HOMES: Final = (
 _LISTED: Final = """\
 ## Results
 
-A listing is a tuple with two more attributes: `next`, the key of the next page or None, and `is_cut`, true if
-the search stopped before the page was full.
+A listing is a tuple with three more attributes: `next`, the key of the next page or None; `is_cut`, true if
+the search stopped before the page was full; and `looked`, how far a search in texts looked: at `rows` rows,
+back to the instant `back_to`. Without a text it is None.
 """
 _WIDEST: Final = 100
 
@@ -103,7 +104,7 @@ def _shown(parameters: list[Parameter]) -> Iterator[str]:
 
 def _parameter(parameter: Parameter) -> str:
     if parameter.kind is Parameter.VAR_KEYWORD:
-        return "**options"
+        return f"**{parameter.name}"
     star = "*" if parameter.kind is Parameter.VAR_POSITIONAL else ""
     default = "" if parameter.default is Parameter.empty else f" = {_default(parameter.default)}"
     return f"{star}{parameter.name}: {parameter.annotation}{default}"
@@ -119,7 +120,7 @@ def _options(parameters: list[Parameter]) -> Iterator[str]:
         if parameter.kind is Parameter.VAR_KEYWORD:
             (name,) = re.findall(r"Unpack\[(\w+)\]", str(parameter.annotation))
             words = ", ".join(f"`{word}`" for word in getattr(keywords, name).__annotations__)
-            yield from (f"Options: {words}.", "")
+            yield from (f"{parameter.name.capitalize()}: {words}.", "")
 
 
 def _results() -> list[Any]:

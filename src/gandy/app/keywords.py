@@ -10,7 +10,7 @@ from gandy.model.schedule import Manual, MisfirePolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from gandy.app.declared import Declared
     from gandy.lifecycle import Table
@@ -50,6 +50,18 @@ class TrainKeywords(TypedDict, total=False):
     unique_until: UniqueUntil | None
     process: bool
     give_up_on: tuple[type[Exception], ...]
+
+
+class FilterKeywords(TypedDict, total=False):
+    """The filters that runs, entries and dead letters have in common."""
+
+    train: AnyTrain | str | None
+    manifest: str | None
+    group: str | None
+    since: datetime | timedelta | None
+    until: datetime | timedelta | None
+    error_has: str | None
+    input_has: str | None
 
 
 class ChangeKeywords(TypedDict, total=False):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from gandy.cli.bulk import confirm_bulk, tell_number
 from gandy.cli.call import Call, pass_call
 from gandy.cli.listing import PrintedRows, emit_found, limited, read_pages
-from gandy.cli.options import bounded, confirm, example, json_input, json_option, yes_option
+from gandy.cli.options import bounded, choosing, example, json_input, json_option, yes_option
 from gandy.cli.output import emit_json, emit_record, emit_rows, say
 from gandy.cli.session import CommandSession, with_session
 from gandy.desk.audit import local_operator
 from gandy.desk.dead_letters import DeadLetterDesk, LetterSummary
-from gandy.store.reading.listings import LetterFilter, LetterStatus
+from gandy.store.reading.listings import LetterFilter, LetterSort, LetterStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +26,6 @@ _COLUMNS = ("id", "train", "manifest", "status", "attempt", "dead_lettered_at", 
 _LEFT_UNDONE = 1
 
 all_option = click.option("--all", "everything", is_flag=True, help="All unresolved letters.")
-train_option = click.option("--train", help="Only letters of this train.")
-manifest_option = click.option("--manifest", metavar="ID", help="Only letters of this manifest.")
 
 
 @click.group("dead-letters", epilog=example("gandy dead-letters requeue 42"))
@@ -42,25 +41,32 @@ def dead_letters() -> None:
     show_default=True,
     help="Only letters in this state.",
 )
-@train_option
-@manifest_option
-@click.option("--before", type=bounded("id"), metavar="ID", help="Only letters older than this one.")
+@choosing("letters")
+@click.option(
+    "--sort",
+    type=click.Choice(get_args(LetterSort)),
+    default="id",
+    show_default=True,
+    help="The newest first; resolved_at needs --status retried or acknowledged.",
+)
+@click.option("--before", type=bounded("id"), metavar="ID", help="Only letters after this one in the list.")
 @limited(50)
 @json_option
 @pass_call
 def list_letters(
     call: Call,
+    /,
     *,
     status: str,
-    train: str | None,
-    manifest: str | None,
+    sort: LetterSort,
     before: int | None,
     limit: int | None,
     as_json: bool,
+    **filters: Any,  # noqa: ANN401 each option has its own type
 ) -> None:
     """List dead letters, the newest first."""
     wanted = next((word for word in get_args(LetterStatus) if word == status), None)
-    chosen = LetterFilter(train=train, manifest=manifest, status=wanted)
+    chosen = LetterFilter(status=wanted, sort=sort, **filters)
 
     async def read(session: CommandSession) -> PrintedRows[LetterSummary]:
         desk = _desk(session)
@@ -83,8 +89,7 @@ def show(call: Call, letter_id: int, *, as_json: bool) -> None:
 @dead_letters.command(epilog=example("""gandy dead-letters requeue 42 --input '{"number": 8}'"""))
 @click.argument("letter_ids", metavar="[ID]...", type=bounded("id"), nargs=-1)
 @all_option
-@train_option
-@manifest_option
+@choosing("letters")
 @click.option("--input", "text", type=json_input, metavar="JSON", help="Replaces the original input.")
 @yes_option
 @json_option
@@ -93,25 +98,27 @@ def show(call: Call, letter_id: int, *, as_json: bool) -> None:
 def requeue(
     call: Call,
     ctx: click.Context,
+    /,
     letter_ids: tuple[int, ...],
     *,
     everything: bool,
-    train: str | None,
-    manifest: str | None,
     text: str | None,
     yes: bool,
     as_json: bool,
+    **chosen: Any,  # noqa: ANN401 each option has its own type
 ) -> None:
     """Queue the jobs of dead letters again, with the failure count reset."""
-    wanted = LetterFilter(train=train, manifest=manifest)
+    wanted = LetterFilter(**chosen)
     _refuse_unclear(letter_ids, wanted, everything=everything)
-    if everything:
-        confirm(f"Requeue {_count(call, wanted)} dead letters?", yes=yes)
+    if everything and not yes:
+        confirm_bulk(
+            "Requeue", with_session(call, lambda session: _desk(session).preview(wanted)), "dead letter"
+        )
 
     async def work(session: CommandSession) -> RequeueResult:
         desk = _desk(session)
         if everything:
-            return await desk.requeue_all(wanted, input_json=text, progress=_tell_progress)
+            return await desk.requeue_all(wanted, input_json=text, progress=tell_number)
         return await desk.requeue(letter_ids, input_json=text)
 
     result = with_session(call, work)
@@ -125,8 +132,7 @@ def requeue(
 @dead_letters.command(epilog=example("gandy dead-letters acknowledge 42 --note 'the supplier was down'"))
 @click.argument("letter_ids", metavar="[ID]...", type=bounded("id"), nargs=-1)
 @all_option
-@train_option
-@manifest_option
+@choosing("letters")
 @click.option("--note", type=bounded("note"), required=True, help="The reason, for the record.")
 @yes_option
 @json_option
@@ -135,25 +141,27 @@ def requeue(
 def acknowledge(
     call: Call,
     ctx: click.Context,
+    /,
     letter_ids: tuple[int, ...],
     *,
     everything: bool,
-    train: str | None,
-    manifest: str | None,
     note: str,
     yes: bool,
     as_json: bool,
+    **chosen: Any,  # noqa: ANN401 each option has its own type
 ) -> None:
     """Close dead letters without another run."""
-    wanted = LetterFilter(train=train, manifest=manifest)
+    wanted = LetterFilter(**chosen)
     _refuse_unclear(letter_ids, wanted, everything=everything)
-    if everything:
-        confirm(f"Acknowledge {_count(call, wanted)} dead letters?", yes=yes)
+    if everything and not yes:
+        confirm_bulk(
+            "Acknowledge", with_session(call, lambda session: _desk(session).preview(wanted)), "dead letter"
+        )
 
     async def work(session: CommandSession) -> AcknowledgeResult:
         desk = _desk(session)
         if everything:
-            return await desk.acknowledge_all(wanted, note, progress=_tell_progress)
+            return await desk.acknowledge_all(wanted, note, progress=tell_number)
         return await desk.acknowledge(letter_ids, note)
 
     result = with_session(call, work)
@@ -168,13 +176,8 @@ def acknowledge(
 def _refuse_unclear(letter_ids: Sequence[int], wanted: LetterFilter, *, everything: bool) -> None:
     if bool(letter_ids) == everything:
         raise click.UsageError("pass the ids of the letters, or --all")
-    if not everything and (wanted.train or wanted.manifest):
-        raise click.UsageError("--train and --manifest filter --all; they cannot be combined with ids")
-
-
-def _count(call: Call, wanted: LetterFilter) -> str:
-    found = with_session(call, lambda session: _desk(session).count_awaiting(wanted))
-    return f"{found.value} or more" if found.is_at_least else str(found.value)
+    if not everything and wanted != LetterFilter():
+        raise click.UsageError("filters select among --all; they cannot be combined with ids")
 
 
 def _explain(result: RequeueResult | AcknowledgeResult) -> int:
@@ -184,10 +187,6 @@ def _explain(result: RequeueResult | AcknowledgeResult) -> int:
     for letter_id in result.unknown:
         say(f"There is no dead letter {letter_id}.")
     return _LEFT_UNDONE if result.resolved_before or result.unknown else 0
-
-
-def _tell_progress(done: int) -> None:
-    say(f"{done} so far")
 
 
 def _desk(session: CommandSession) -> DeadLetterDesk:

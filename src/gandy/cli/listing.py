@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 import click
 from click.core import ParameterSource
 
-from gandy.cli.output import emit_rows, say
+from gandy.cli.output import emit_rows, human, say
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from gandy.desk.audit import Listed
+    from gandy.store.reading.listings import SearchedRows
 
 T = TypeVar("T")
 
@@ -74,22 +75,39 @@ async def read_pages(
 ) -> PrintedRows[T]:
     """Read page by page until enough rows are found; `read` takes where a page starts, and its length."""
     rows: list[T] = []
+    looked: SearchedRows | None = None
     length = limit + 1 if limit is not None and keep is None else _PAGE
     pages = 0
     while True:
         found = await read(start, length)
         rows += found if keep is None else filter(keep, found)
+        if found.looked is not None:
+            looked = found.looked if looked is None else looked.plus(found.looked)
         pages += 1
         if limit is not None and len(rows) > limit:
             is_of_several = found.next is None and found.is_cut  # whose rows have no common order
             after = getattr(rows[limit - 1], key)
             remark = _OF_SEVERAL if is_of_several else _more(limit, f"{option} {after}")
-            return PrintedRows(rows[:limit], remark)
+            return PrintedRows(rows[:limit], joined(tell_looked(looked), remark))
         if found.next is None:
-            return PrintedRows(rows, _OF_SEVERAL if found.is_cut else None)
+            return PrintedRows(rows, joined(tell_looked(looked), _OF_SEVERAL if found.is_cut else None))
         start = found.next
         if limit is not None and (found.is_cut or pages == _MOST_PAGES):
-            return PrintedRows(rows, f"The search stopped at {start}; pass {option} {start} to continue.")
+            remark = f"The search stopped at {start}; pass {option} {start} to continue."
+            return PrintedRows(rows, joined(tell_looked(looked), remark))
+
+
+def tell_looked(looked: SearchedRows | None) -> str | None:
+    """Say how far a search in texts looked."""
+    if looked is None:
+        return None
+    back = "" if looked.back_to is None else f", back to {human(looked.back_to)}"
+    return f"Looked at the texts of the newest {looked.rows:,} rows that the other filters leave{back}."
+
+
+def joined(*remarks: str | None) -> str | None:
+    """Join remarks, a line each."""
+    return "\n".join(filter(None, remarks)) or None
 
 
 def _more(limit: int, following: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -13,8 +13,10 @@ from gandy.settings.bounds import BOUNDS, RefusedValueError
 from gandy.settings.files import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import NoReturn
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, on stdout.")
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -51,6 +53,37 @@ def json_input(text: str) -> str:
     return content
 
 
+def choosing(rows: str) -> Callable[[Command], Command]:
+    """Give a command the filters that runs, entries and letters have in common."""
+    added = (
+        click.option("--train", help=f"Only {rows} of this train."),
+        click.option("--manifest", metavar="ID", help=f"Only {rows} of this manifest."),
+        click.option("--group", help=f"Only {rows} of this group."),
+        click.option(
+            "--since",
+            type=bounded("moment"),
+            metavar="T",
+            help=f"Only {rows} from this instant, or period, on.",
+        ),
+        click.option(
+            "--until", type=bounded("moment"), metavar="T", help=f"Only {rows} before this instant."
+        ),
+        click.option(
+            "--error-has", type=bounded("error_has"), metavar="TEXT", help="Only with this text in the error."
+        ),
+        click.option(
+            "--input-has", type=bounded("input_has"), metavar="TEXT", help="Only with this text in the input."
+        ),
+    )
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(added):
+            command = option(command)
+        return command
+
+    return decorate
+
+
 def confirm(question: str, *, yes: bool) -> None:
     """Ask before a bulk change; without a terminal `--yes` is required."""
     if yes:
@@ -58,11 +91,6 @@ def confirm(question: str, *, yes: bool) -> None:
     if not _has_terminal():
         raise click.UsageError(f"{question} No terminal to confirm on; pass --yes.")
     click.confirm(one_line(question), abort=True, err=True)
-
-
-def confirm_cancelling(found: Sequence[int]) -> None:
-    """Ask before the cancellation of the jobs that a filter found."""
-    confirm(f"Cancel {len(found)} {'job' if len(found) == 1 else 'jobs'}?", yes=False)
 
 
 def _has_terminal() -> bool:

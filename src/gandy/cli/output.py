@@ -181,7 +181,13 @@ _NOT_FOUND = 1
 
 def cancel_desk(session: CommandSession) -> CancelDesk:
     """Create the desk with the local user as operator."""
-    return CancelDesk(session.database, local_operator("cli"), session.settings, owners=session.owners)
+    return CancelDesk(
+        session.database,
+        local_operator("cli"),
+        session.settings,
+        owners=session.owners,
+        registry=session.registry,
+    )
 
 
 def emit_cancelled(result: CancelResult, *, as_json: bool) -> int:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import click
 
+from gandy.cli.bulk import confirm_bulk
 from gandy.cli.call import Call, pass_call
 from gandy.cli.listing import PrintedRows, emit_found, limited, read_pages
-from gandy.cli.options import bounded, confirm_cancelling, example, json_input, json_option, yes_option
+from gandy.cli.options import bounded, choosing, example, json_input, json_option, yes_option
 from gandy.cli.output import (
     cancel_desk,
     emit_cancelled,
@@ -26,7 +27,7 @@ from gandy.desk.cancelling import UndispatchedStatus
 from gandy.desk.queue import EnqueueOptions, QueueDesk
 from gandy.errors import AppNotGivenError, OtherOwnerError
 from gandy.model.owners import OneOwner
-from gandy.store.reading.listings import EntryFilter, EntryStatus, Gate, WantedStatus
+from gandy.store.reading.listings import EntryFilter, EntrySort, EntryStatus, Gate, WantedStatus
 
 if TYPE_CHECKING:
     from gandy.desk.entries import EntrySummary
@@ -68,26 +69,33 @@ def queue() -> None:
     type=click.Choice(get_args(Gate)),
     help="Only entries that wait for nothing (open), a time, their manifest, or a worker for their train.",
 )
-@click.option("--train", help="Only entries of this train.")
-@click.option("--group", help="Only entries of this group.")
-@click.option("--before", type=bounded("id"), metavar="ID", help="Only entries older than this one.")
+@choosing("entries")
+@click.option(
+    "--sort",
+    type=click.Choice(get_args(EntrySort)),
+    default="id",
+    show_default=True,
+    help="The newest first; scheduled_at, the soonest first, needs --gate time.",
+)
+@click.option("--before", type=bounded("id"), metavar="ID", help="Only entries after this one in the list.")
 @limited(50)
 @json_option
 @pass_call
 def list_queue(
     call: Call,
+    /,
     *,
     status: str,
     gate: Gate | None,
-    train: str | None,
-    group: str | None,
+    sort: EntrySort,
     before: int | None,
     limit: int | None,
     as_json: bool,
+    **chosen: Any,  # noqa: ANN401 each option has its own type
 ) -> None:
     """List entries, the newest first."""
     wanted_status = next((word for word in _STATUSES if word == status), None)
-    wanted = EntryFilter(status=wanted_status, gate=gate, train=train, group=group)
+    wanted = EntryFilter(status=wanted_status, gate=gate, sort=sort, **chosen)
 
     async def read(session: CommandSession) -> PrintedRows[EntrySummary]:
         desk = queue_desk(session)
@@ -166,14 +174,13 @@ def enqueue(
 
 @queue.command(epilog=example("gandy queue cancel 42", "gandy queue cancel --train send_invoice --yes"))
 @click.argument("entry_ids", metavar="[ID]...", type=bounded("id"), nargs=-1)
-@click.option("--train", help="All undispatched entries of this train.")
-@click.option("--group", help="All undispatched entries of this group.")
 @click.option(
     "--status",
     type=click.Choice(get_args(UndispatchedStatus)),
     help="All entries in this state; undispatched: queued or waiting.",
 )
 @click.option("--gate", type=click.Choice(get_args(Gate)), help="All entries that wait for this.")
+@choosing("entries")
 @yes_option
 @json_option
 @click.pass_context
@@ -181,19 +188,21 @@ def enqueue(
 def cancel(
     call: Call,
     ctx: click.Context,
+    /,
     entry_ids: tuple[int, ...],
     *,
-    train: str | None,
-    group: str | None,
     status: UndispatchedStatus | None,
     gate: Gate | None,
     yes: bool,
     as_json: bool,
+    **chosen: Any,  # noqa: ANN401 each option has its own type
 ) -> None:
     """Cancel entries: these, or all that match a filter; a run that has begun is asked to stop."""
-    wanted = EntryFilter(train=train, group=group, status=status, gate=gate)
+    wanted = EntryFilter(status=status, gate=gate, **chosen)
     if not entry_ids and not yes:
-        confirm_cancelling(with_session(call, lambda session: cancel_desk(session).preview_entries(wanted)))
+        confirm_bulk(
+            "Cancel", with_session(call, lambda session: cancel_desk(session).preview_entries(wanted))
+        )
     progress = None if entry_ids else tell_progress
     result = with_session(call, lambda session: cancel_desk(session).entries(entry_ids, wanted, progress))
     ctx.exit(emit_cancelled(result, as_json=as_json))

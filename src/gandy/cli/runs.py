@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from datetime import timedelta
-from typing import get_args
+from typing import Any, get_args
 
 import click
 
+from gandy.cli.bulk import confirm_bulk, emit_rerun, rerun_desk, tell_number
 from gandy.cli.call import Call, pass_call
 from gandy.cli.listing import PrintedRows, emit_found, limited, read_pages
-from gandy.cli.options import bounded, confirm_cancelling, example, json_input, json_option, yes_option
+from gandy.cli.options import bounded, choosing, example, json_input, json_option, yes_option
 from gandy.cli.output import (
     cancel_desk,
     emit_cancelled,
@@ -22,13 +23,12 @@ from gandy.cli.output import (
 )
 from gandy.cli.queue import queue_desk
 from gandy.cli.session import CommandSession, with_session
-from gandy.desk.audit import local_operator
 from gandy.desk.cancelling import LiveState
-from gandy.desk.queue import QueueDesk
+from gandy.desk.choosing.rerunning import EndedState
 from gandy.desk.runs import JunctionRun, RunDetail, RunInsights, RunSummary
 from gandy.errors import RunNotStartedError
 from gandy.model.run import ADMINISTRATIVE_TRAINS, TrainState
-from gandy.store.reading.listings import RunFilter
+from gandy.store.reading.listings import RunFilter, RunSort
 
 _COLUMNS = ("id", "train", "state", "manifest", "attempt", "start_time", "took", "failure_exception")
 _MILLISECOND = timedelta(milliseconds=1)
@@ -49,26 +49,33 @@ def runs() -> None:
 
 
 @runs.command("list", epilog=example("gandy runs list --train CloseMonth --json"))
-@click.option("--train", help="Only runs of this train.")
 @click.option(
     "--state", type=click.Choice([state.value for state in TrainState]), help="Only runs in this state."
 )
-@click.option("--manifest", metavar="ID", help="Only runs of this manifest.")
+@choosing("runs")
 @click.option("--admin", is_flag=True, help="Gandy's own trains too.")
-@click.option("--before", type=bounded("id"), metavar="ID", help="Only runs older than this one.")
+@click.option(
+    "--sort",
+    type=click.Choice(get_args(RunSort)),
+    default="id",
+    show_default=True,
+    help="The newest first; start_time needs --train.",
+)
+@click.option("--before", type=bounded("id"), metavar="ID", help="Only runs after this one in the list.")
 @limited(50)
 @json_option
 @pass_call
 def list_runs(
     call: Call,
+    /,
     *,
-    train: str | None,
     state: str | None,
-    manifest: str | None,
     admin: bool,
+    sort: RunSort,
     before: int | None,
     limit: int | None,
     as_json: bool,
+    **chosen: Any,  # noqa: ANN401 each option has its own type
 ) -> None:
     """List runs, the newest first; without Gandy's own trains, unless --train or --admin asks for them.
 
@@ -76,13 +83,13 @@ def list_runs(
     """
 
     async def read(session: CommandSession) -> PrintedRows[RunSummary]:
-        wanted = RunFilter(train=train, state=state, manifest=manifest)
-        insights = RunInsights(session.database, session.owners)
+        wanted = RunFilter(state=state, sort=sort, **chosen)
+        insights = _insights(session)
         return await read_pages(
             lambda start, length: insights.list(replace(wanted, before=start, limit=length)),
             before,
             limit,
-            keep=None if admin or train else _is_the_applications,
+            keep=None if admin or wanted.train else _is_the_applications,
         )
 
     emit_found(with_session(call, read), call.columns(*_COLUMNS), as_json=as_json)
@@ -149,9 +156,8 @@ def _timing(ran: JunctionRun) -> dict[str, str]:
     epilog=example("gandy runs cancel 42", "gandy runs cancel --train CloseMonth --state in_progress --yes")
 )
 @click.argument("run_ids", metavar="[ID]...", type=bounded("id"), nargs=-1)
-@click.option("--train", help="All live runs of this train.")
 @click.option("--state", type=click.Choice(get_args(LiveState)), help="All runs in this state.")
-@click.option("--manifest", metavar="ID", help="All live runs of this manifest.")
+@choosing("runs")
 @yes_option
 @json_option
 @click.pass_context
@@ -159,18 +165,18 @@ def _timing(ran: JunctionRun) -> dict[str, str]:
 def cancel(
     call: Call,
     ctx: click.Context,
+    /,
     run_ids: tuple[int, ...],
     *,
-    train: str | None,
     state: str | None,
-    manifest: str | None,
     yes: bool,
     as_json: bool,
+    **chosen: Any,  # noqa: ANN401 each option has its own type
 ) -> None:
     """Cancel runs, started or not: these, or all that match a filter; they are not retried."""
-    wanted = RunFilter(train=train, state=state, manifest=manifest)
+    wanted = RunFilter(state=state, **chosen)
     if not run_ids and not yes:
-        confirm_cancelling(with_session(call, lambda session: cancel_desk(session).preview_runs(wanted)))
+        confirm_bulk("Cancel", with_session(call, lambda session: cancel_desk(session).preview_runs(wanted)))
     progress = None if run_ids else tell_progress
     result = with_session(call, lambda session: cancel_desk(session).runs(run_ids, wanted, progress))
     ctx.exit(emit_cancelled(result, as_json=as_json))
@@ -193,24 +199,52 @@ def fail(call: Call, run_id: int, *, reason: str | None, as_json: bool) -> None:
         say("No further attempt: the job is not retried, or another entry of it is already queued.")
 
 
-@runs.command(epilog=example("""gandy runs rerun 42 --input '{"number": 8}'"""))
-@click.argument("run_id", metavar="ID", type=bounded("id"))
-@click.option("--input", "text", type=json_input, metavar="JSON", help="Replaces the run's input.")
+@runs.command(
+    epilog=example(
+        """gandy runs rerun 42 --input '{"number": 8}'""",
+        "gandy runs rerun --train CloseMonth --state failed --since 2h --yes",
+    )
+)
+@click.argument("run_ids", metavar="[ID]...", type=bounded("id"), nargs=-1)
+@click.option("--state", type=click.Choice(get_args(EndedState)), help="All runs in this state.")
+@choosing("runs")
+@click.option("--input", "text", type=json_input, metavar="JSON", help="Replaces the input of a single run.")
+@yes_option
 @json_option
+@click.pass_context
 @pass_call
-def rerun(call: Call, run_id: int, *, text: str | None, as_json: bool) -> None:
-    """Queue a finished run again.
+def rerun(
+    call: Call,
+    ctx: click.Context,
+    /,
+    run_ids: tuple[int, ...],
+    *,
+    state: str | None,
+    text: str | None,
+    yes: bool,
+    as_json: bool,
+    **chosen: Any,  # noqa: ANN401 each option has its own type
+) -> None:
+    """Queue finished runs again: these, or all that match a filter.
 
-    The new run has the old run as its parent. It belongs to no manifest, so schedules and failure counts do
+    A new run has the old run as its parent. It belongs to no manifest, so schedules and failure counts do
     not change.
     """
-    again = with_session(
-        call,
-        lambda session: QueueDesk(session.database, local_operator("cli"), owners=session.owners).rerun(
-            run_id, input_json=text, registry=session.registry
-        ),
-    )
-    emit_record(again, as_json=as_json)
+    wanted = RunFilter(state=state, **chosen)
+    if len(run_ids) == 1 and wanted == RunFilter():
+        again = with_session(
+            call,
+            lambda session: queue_desk(session).rerun(run_ids[0], input_json=text, registry=session.registry),
+        )
+        emit_record(again, as_json=as_json)
+        return
+    if text is not None:
+        raise click.UsageError("--input replaces the input of a single run; pass one id")
+    if not run_ids and not yes:
+        confirm_bulk("Rerun", with_session(call, lambda session: rerun_desk(session).preview(wanted)))
+    progress = None if run_ids else tell_number
+    result = with_session(call, lambda session: rerun_desk(session).runs(run_ids, wanted, progress))
+    ctx.exit(emit_rerun(result, as_json=as_json))
 
 
 def _insights(session: CommandSession) -> RunInsights:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gandy.model.owners import Face, Owners
     from gandy.store.audit import DeedFilter
     from gandy.store.drivers.database import ReadingRunner
-    from gandy.store.reading.listings import Key, Search
+    from gandy.store.reading.listings import Key, Search, SearchedRows
     from gandy.store.statements import Operation, Row
 
 
@@ -53,6 +53,7 @@ class Listed(tuple[T, ...]):  # noqa: SLOT001 a subclass of tuple cannot have sl
 
     next: Key | None
     is_cut: bool
+    looked: SearchedRows | None  #: how far a search in texts looked; None: it was none
 
     @classmethod
     def of(cls, found: Search, convert: Callable[[Row], T]) -> Self:
@@ -60,6 +61,7 @@ class Listed(tuple[T, ...]):  # noqa: SLOT001 a subclass of tuple cannot have sl
         listed = cls(map(convert, found.rows))
         listed.next = found.next
         listed.is_cut = found.is_cut
+        listed.looked = found.looked
         return listed
 
     @classmethod
@@ -68,6 +70,7 @@ class Listed(tuple[T, ...]):  # noqa: SLOT001 a subclass of tuple cannot have sl
         listed = cls(items)
         listed.next = None
         listed.is_cut = is_cut
+        listed.looked = None
         return listed
 
 

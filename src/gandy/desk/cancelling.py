@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from gandy.errors import (
-    DatabaseFaultError,
-    RunNotBegunError,
-    RunNotFoundError,
-    RunOverError,
-    ValueBoundsError,
-)
+from gandy.desk.choosing.texts import ENTRIES, RUNS
+from gandy.desk.choosing.walks import AT_ONCE, JobWalk, batches, both, refuse_unclear
+from gandy.errors import DatabaseFaultError, RunNotBegunError, RunNotFoundError, RunOverError
 from gandy.model.run import TrainState
 from gandy.rules.ending import spans_of
 from gandy.settings.bounds import check
@@ -25,30 +22,29 @@ from gandy.store.cancelling import (
     next_group_jobs,
 )
 from gandy.store.owners import owner_of_group, owner_of_manifest
-from gandy.store.reading.listings import list_entries, list_runs
 from gandy.store.reaping import FailRequest, ReapRules, fail_run
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
+    from gandy.desk.choosing.texts import Listing
+    from gandy.desk.choosing.walks import Preview
     from gandy.model.owners import Operator, Owners
     from gandy.settings import Settings
     from gandy.store.cancelling import GroupWalk
     from gandy.store.drivers.database import Database
-    from gandy.store.reading.listings import EntryFilter, RunFilter, Search
+    from gandy.store.reading.listings import EntryFilter, Filter, RunFilter
     from gandy.store.reaping import FailedRun
     from gandy.store.statements import Operation
+    from gandy.train.registry import Registry
 
 _log = logging.getLogger("gandy.desk")
 
-_AT_ONCE: Final = 500
-_PAGE: Final = frozenset({"before", "limit"})
 _MOST_NAMED: Final = 10  #: ids in the subject of an audit record
 
 LiveState: TypeAlias = Literal["pending", "in_progress"]
 UndispatchedStatus: TypeAlias = Literal["undispatched", "queued", "waiting"]
 Progress: TypeAlias = "Callable[[CancelResult], None]"
-Filter = TypeVar("Filter", "RunFilter", "EntryFilter")
 
 
 class CancelDesk:
@@ -61,43 +57,55 @@ class CancelDesk:
         settings: Settings,
         *,
         owners: Owners,
+        registry: Registry | None = None,
     ) -> None:
-        """Take the owners whose jobs, manifests and groups are visible; all others are not found."""
+        """Take the owners whose jobs are visible, and the trains that declare secrets."""
         self._database = database
         self._operator = operator
         self._owners = owners
+        self._registry = registry
         self._most_letters = settings.retention.max_awaiting_letters_per_train
         self._spans = spans_of(settings.retention, settings.cleanup)
 
     async def jobs(self, ids: Sequence[int], progress: Progress | None = None) -> CancelResult:
         """Cancel jobs by the id that an entry and its run share, in batches."""
-        return await self._cancel_all(_batches(ids), "cancel run", progress=progress)
+        return await self._cancel_all(batches(ids), "cancel run", progress=progress)
 
     async def runs(
         self, ids: Sequence[int], wanted: RunFilter, progress: Progress | None = None
     ) -> CancelResult:
         """Cancel these runs, or without ids all live runs of a filter; later runs are not affected."""
-        _refuse_unclear("runs", ids, _chosen(wanted))
-        batches = _batches(ids) if ids else self._live_runs(wanted)
-        return await self._cancel_all(batches, "cancel run", progress=progress)
+        refuse_unclear("runs", ids, wanted)
+        found = batches(ids) if ids else self._live_runs(wanted)
+        return await self._cancel_all(found, "cancel run", progress=progress)
 
-    async def preview_runs(self, wanted: RunFilter) -> tuple[int, ...]:
+    async def find_runs(self, wanted: RunFilter) -> tuple[int, ...]:
         """Return the runs that `runs` would cancel by this filter."""
-        _refuse_unclear("runs", (), _chosen(wanted))
+        refuse_unclear("runs", (), wanted)
         return await _gathered(self._live_runs(wanted))
+
+    async def preview_runs(self, wanted: RunFilter) -> Preview:
+        """Count the runs that `runs` would cancel by this filter."""
+        refuse_unclear("runs", (), wanted)
+        return reduce(both, [await walk.preview() for walk in self._live_walks(wanted)])
 
     async def entries(
         self, ids: Sequence[int], wanted: EntryFilter, progress: Progress | None = None
     ) -> CancelResult:
         """Cancel these entries, or without ids all undispatched ones of a filter; later ones stay."""
-        _refuse_unclear("entries", ids, _chosen(wanted))
-        batches = _batches(ids) if ids else self._undispatched(wanted)
-        return await self._cancel_all(batches, "cancel run", progress=progress)
+        refuse_unclear("entries", ids, wanted)
+        found = batches(ids) if ids else self._undispatched(wanted).ids()
+        return await self._cancel_all(found, "cancel run", progress=progress)
 
-    async def preview_entries(self, wanted: EntryFilter) -> tuple[int, ...]:
+    async def find_entries(self, wanted: EntryFilter) -> tuple[int, ...]:
         """Return the entries that `entries` would cancel by this filter."""
-        _refuse_unclear("entries", (), _chosen(wanted))
-        return await _gathered(self._undispatched(wanted))
+        refuse_unclear("entries", (), wanted)
+        return await _gathered(self._undispatched(wanted).ids())
+
+    async def preview_entries(self, wanted: EntryFilter) -> Preview:
+        """Count the entries that `entries` would cancel by this filter."""
+        refuse_unclear("entries", (), wanted)
+        return await self._undispatched(wanted).preview()
 
     async def fail(self, run_id: int, reason: str | None = None) -> FailedRun:
         """Fail a run manually; this does not count as a failed attempt, and the job's retry rules apply."""
@@ -139,42 +147,37 @@ class CancelDesk:
 
     async def _live_runs(self, wanted: RunFilter) -> AsyncIterator[Sequence[int]]:
         """Page through the runs that have not ended; a pending run that starts meanwhile is found again."""
+        for walk in self._live_walks(wanted):
+            async for ids in walk.ids():
+                yield ids
+
+    def _live_walks(self, wanted: RunFilter) -> list[JobWalk[RunFilter]]:
         if wanted.state is not None:
             check("live_state", wanted.state, called="state")
-        for state in (TrainState.PENDING, TrainState.IN_PROGRESS):
-            if wanted.state in {None, state}:
-                page = replace(wanted, state=state, limit=_AT_ONCE)
-                async for ids in self._pages(page, list_runs):
-                    yield ids
+        states = (TrainState.PENDING, TrainState.IN_PROGRESS)
+        return [
+            self._walk(RUNS, replace(wanted, state=state, sort="id"))
+            for state in states
+            if wanted.state in {None, state}
+        ]
 
-    async def _undispatched(self, wanted: EntryFilter) -> AsyncIterator[Sequence[int]]:
+    def _undispatched(self, wanted: EntryFilter) -> JobWalk[EntryFilter]:
         status = wanted.status or "undispatched"
         check("undispatched_status", status, called="status")
-        async for ids in self._pages(replace(wanted, status=status, limit=_AT_ONCE), list_entries):
-            yield ids
+        return self._walk(ENTRIES, replace(wanted, status=status, sort="id"))
 
-    async def _pages(
-        self, wanted: Filter, find: Callable[[Filter, Owners], Operation[Search]]
-    ) -> AsyncIterator[Sequence[int]]:
-        """Page through a listing, from the newest row to the oldest; later rows are not part of it."""
-        found = await self._database.read(find(wanted, self._owners))
-        while found.rows or found.next is not None:
-            if found.rows:
-                yield [row.id for row in found.rows]
-            if found.next is None:
-                return
-            page = replace(wanted, before=int(found.next))
-            found = await self._database.read(find(page, self._owners))
+    def _walk(self, listing: Listing[Filter], wanted: Filter) -> JobWalk[Filter]:
+        return JobWalk(self._database, listing, wanted, owners=self._owners, registry=self._registry)
 
     async def _group_jobs(self, name: str) -> AsyncIterator[Sequence[int]]:
         walk = await self._database.read(self._begin_walk(name))
-        while ids := await self._database.read(next_group_jobs(walk, _AT_ONCE)):
+        while ids := await self._database.read(next_group_jobs(walk, AT_ONCE)):
             yield ids
             walk = replace(walk, after=ids[-1])
 
     async def _cancel_all(
         self,
-        batches: AsyncIterator[Sequence[int]],
+        found: AsyncIterator[Sequence[int]],
         action: str,
         *,
         subject: str | None = None,
@@ -182,7 +185,7 @@ class CancelDesk:
     ) -> CancelResult:
         """Cancel batch by batch, each in a transaction of its own."""
         total = CancelResult()
-        async for ids in batches:
+        async for ids in found:
             total = total.plus(await self._database.run(self._cancel(ids, action, subject=subject)))
             if progress is not None:
                 progress(total)
@@ -203,35 +206,18 @@ class CancelDesk:
                 "cancelled": [job_id for job_id in result.cancelled if job_id in own],
                 "asked": [job_id for job_id in result.asked if job_id in own],
             }
-            named = subject or _named(own)
-            audited = AuditRecord(owner=owner, action=action, subject=named, detail=detail, about=own)
+            about = subject or named(own)
+            audited = AuditRecord(owner=owner, action=action, subject=about, detail=detail, about=own)
             yield from record_audit(self._operator, audited)
         return result
-
-
-async def _batches(ids: Sequence[int]) -> AsyncIterator[Sequence[int]]:
-    for start in range(0, len(ids), _AT_ONCE):
-        yield ids[start : start + _AT_ONCE]
 
 
 async def _gathered(batches: AsyncIterator[Sequence[int]]) -> tuple[int, ...]:
     return tuple(dict.fromkeys([job_id async for ids in batches for job_id in ids]))
 
 
-def _named(ids: set[int]) -> str:
+def named(ids: set[int]) -> str:
+    """Return the subject of an audit record about several jobs."""
     if len(ids) > _MOST_NAMED:
         return f"{len(ids)} jobs"
     return ", ".join(str(job_id) for job_id in sorted(ids))
-
-
-def _chosen(wanted: RunFilter | EntryFilter) -> Mapping[str, object]:
-    """Return the values of a filter, without those that select a page."""
-    return {each.name: getattr(wanted, each.name) for each in fields(wanted) if each.name not in _PAGE}
-
-
-def _refuse_unclear(what: str, ids: Sequence[int], chosen: Mapping[str, object]) -> None:
-    """Refuse a call without ids and filter, which could mean everything, and a call with both."""
-    is_filtered = any(value is not None for value in chosen.values())
-    if bool(ids) == is_filtered:
-        given = "both" if is_filtered else "nothing"
-        raise ValueBoundsError(what, f"chosen by ids, or by {', '.join(chosen)}", f"by {given}")

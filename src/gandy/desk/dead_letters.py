@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime  # noqa: TC003 the web interface reads annotations at run time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from gandy.desk.audit import Listed, shown
+from gandy.desk.choosing.texts import LETTERS, search_listing
+from gandy.desk.choosing.walks import AT_ONCE, JobWalk, batches
 from gandy.desk.explain import Count
 from gandy.desk.runs import Json, edited_input
 from gandy.errors import DeadLetterNotFoundError
@@ -23,20 +25,19 @@ from gandy.store.letters import (
     requeue_letters,
 )
 from gandy.store.owners import narrowed_to_manifest
-from gandy.store.reading.listings import COUNTED, count_awaiting, list_letters
+from gandy.store.reading.listings import dated
 from gandy.work.layouts import layouts_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
+    from gandy.desk.choosing.walks import Preview
     from gandy.model.owners import Operator, Owners
     from gandy.store.drivers.database import Database
     from gandy.store.owners import PayloadLayouts
     from gandy.store.reading.listings import LetterFilter
     from gandy.store.statements import Operation, Row
     from gandy.train.registry import Registry
-
-_AT_ONCE: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,16 +95,16 @@ class DeadLetterDesk:
 
     async def list(self, wanted: LetterFilter) -> Listed[LetterSummary]:
         """List the newest letters first."""
-        return Listed.of(await self._database.read(list_letters(wanted, self._owners)), _summary)
+        operation = search_listing(LETTERS, wanted, self._owners, registry=self._registry)
+        return Listed.of(await self._database.read(operation), _summary)
 
     async def show(self, letter_id: int) -> LetterDetail:
         """Show one letter."""
         return await self._database.read(self._show(letter_id))
 
-    async def count_awaiting(self, wanted: LetterFilter) -> Count:
-        """Count the unresolved letters that match the filter."""
-        found = await self._database.read(count_awaiting(wanted, self._owners))
-        return Count(value=found, is_at_least=found >= COUNTED)
+    async def preview(self, wanted: LetterFilter) -> Preview:
+        """Count the letters that requeueing or acknowledging all would resolve by this filter."""
+        return await self._walk(wanted).preview()
 
     async def count_known(self, ids: Sequence[int]) -> Count:
         """Count the letters with these ids; raise if there are none."""
@@ -112,7 +113,7 @@ class DeadLetterDesk:
             raise DeadLetterNotFoundError(ids[0])
         return Count(value=len(found))
 
-    async def preview_awaiting(self, wanted: LetterFilter) -> tuple[int, ...]:
+    async def find_awaiting(self, wanted: LetterFilter) -> tuple[int, ...]:
         """Return the letters that requeueing or acknowledging all would resolve by this filter."""
         return tuple([letter_id async for ids in self._awaiting(wanted) for letter_id in ids])
 
@@ -121,8 +122,8 @@ class DeadLetterDesk:
         if input_json is not None:
             input_json = await self._database.run(self._edited(ids, input_json))
         total = RequeueResult()
-        for start in range(0, len(ids), _AT_ONCE):
-            part = ids[start : start + _AT_ONCE]
+        for start in range(0, len(ids), AT_ONCE):
+            part = ids[start : start + AT_ONCE]
             operation = requeue_letters(part, self._operator, owners=self._owners, input_json=input_json)
             total = total.plus(await self._database.run(operation))
         return total
@@ -146,8 +147,8 @@ class DeadLetterDesk:
         """Close letters without another run."""
         check("note", note)
         total = AcknowledgeResult()
-        for start in range(0, len(ids), _AT_ONCE):
-            part = ids[start : start + _AT_ONCE]
+        for start in range(0, len(ids), AT_ONCE):
+            part = ids[start : start + AT_ONCE]
             operation = acknowledge_letters(part, self._operator, note, owners=self._owners)
             total = total.plus(await self._database.run(operation))
         return total
@@ -164,13 +165,22 @@ class DeadLetterDesk:
         return total
 
     async def _awaiting(self, wanted: LetterFilter) -> AsyncIterator[Sequence[int]]:
-        """Page through the letters that are unresolved now; later letters are beyond the end of the walk."""
+        """Page through the letters that are unresolved now, the oldest first."""
+        if wanted.has_texts:
+            found = [letter_id async for ids in self._walk(wanted).ids() for letter_id in ids]
+            async for ids in batches(found[::-1]):
+                yield ids
+            return
         owners = await self._database.read(narrowed_to_manifest(self._owners, wanted.manifest))
         walk = await self._database.read(begin_letter_walk())
-        page = replace(wanted, limit=_AT_ONCE)
+        page = replace(await self._database.read(dated(wanted)), limit=AT_ONCE)
         while ids := await self._database.read(next_awaiting(walk, page, owners)):
             yield ids
             walk = replace(walk, after=ids[-1])
+
+    def _walk(self, wanted: LetterFilter) -> JobWalk[LetterFilter]:
+        awaiting = replace(wanted, status="awaiting_intervention", sort="id")
+        return JobWalk(self._database, LETTERS, awaiting, owners=self._owners, registry=self._registry)
 
     def _edited(self, ids: Sequence[int], given: str) -> Operation[str]:
         """Check an edited input; masked secrets are restored only for a single letter."""

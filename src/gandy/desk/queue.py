@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from gandy.desk.audit import Listed
+from gandy.desk.choosing.texts import ENTRIES, search_listing
 from gandy.desk.entries import (
     EntrySummary,
     entry_detail,
@@ -24,7 +25,7 @@ from gandy.store.audit import AuditRecord, record_audit
 from gandy.store.manifests import read_now
 from gandy.store.owners import single_owner
 from gandy.store.queueing import EnqueueRequest, Uniqueness, enqueue, uniqueness_key
-from gandy.store.reading.listings import list_entries, queue_rerun
+from gandy.store.reading.listings import queue_rerun
 from gandy.store.reading.waits import load_waits
 from gandy.store.runs import load_run
 from gandy.train.junctions import Required
@@ -163,7 +164,7 @@ class QueueDesk:
         """List the newest entries first, each with what it waits for."""
 
         def operation() -> Operation[Listed[EntrySummary]]:
-            found = yield from list_entries(wanted, self._owners)
+            found = yield from search_listing(ENTRIES, wanted, self._owners, registry=self._registry)
             now = yield from read_now()
             ids = [row.id for row in found.rows if row.status not in _SETTLED]
             waits = yield from load_waits(ids, self._owners, max_active_jobs=self._cap)

@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gandy.desk.audit import Listed, shown
+from gandy.desk.choosing.texts import RUNS, search_listing
 from gandy.errors import PayloadError, RunNotFoundError, RunNotStartedError
 from gandy.model.layout import MASK
 from gandy.settings.bounds import as_span
 from gandy.store import reports as logs
 from gandy.store import runs
 from gandy.store.owners import single_owner
-from gandy.store.reading.listings import list_runs
 from gandy.store.reading.waits import load_entry
 from gandy.work.layouts import layouts_for, record_known
 
@@ -181,7 +181,8 @@ class RunInsights:
 
     async def list(self, wanted: RunFilter) -> Listed[RunSummary]:
         """List the newest runs first."""
-        return Listed.of(await self._database.read(list_runs(wanted, self._owners)), _summary)
+        operation = search_listing(RUNS, wanted, self._owners, registry=self._registry)
+        return Listed.of(await self._database.read(operation), _summary)
 
     async def show(self, run_id: int) -> RunDetail:
         """Show one run."""

@@ -35,6 +35,11 @@ class Layouts:
         """Take the layouts of all versions; without any, everything is secret."""
         self._layouts = tuple(layouts)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there are layouts, and none of them has a secret anywhere."""
+        return bool(self._layouts) and all(list(layout) == OPEN_LAYOUT for layout in self._layouts)
+
     def shown(self, text: str | None) -> Json:
         """Return a stored text with masks; for a text that cannot be parsed return only its size."""
         if text is None:

@@ -107,7 +107,7 @@ def count(minimum: int, maximum: int = HIGHEST_COUNT) -> Bound:
         return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum
 
     schema = {"type": "integer", "minimum": minimum, "maximum": maximum}
-    return Bound(f"a whole number from {minimum} to {maximum}", holds, schema, read=_parsed_or_text(int))
+    return Bound(f"a whole number from {minimum} to {maximum}", holds, schema, read=names.parsed_or_text(int))
 
 
 def span(minimum: timedelta = _ZERO, maximum: timedelta = LONGEST_SPAN) -> Bound:
@@ -129,7 +129,7 @@ def span(minimum: timedelta = _ZERO, maximum: timedelta = LONGEST_SPAN) -> Bound
         "maximum": maximum.total_seconds(),
         "description": "In seconds.",
     }
-    return Bound(expected, holds, schema, read=read, from_json=_span_or_value)
+    return Bound(expected, holds, schema, read=read, from_json=names.span_or_value)
 
 
 def share() -> Bound:
@@ -139,7 +139,7 @@ def share() -> Bound:
         return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
     schema = {"type": "number", "minimum": 0, "maximum": 1}
-    return Bound("a number from 0 to 1", holds, schema, read=_parsed_or_text(float))
+    return Bound("a number from 0 to 1", holds, schema, read=names.parsed_or_text(float))
 
 
 def or_no_timeout(bound: Bound) -> Bound:
@@ -158,7 +158,7 @@ def or_seconds(bound: Bound) -> Bound:
     """Accept a duration, also as a plain number of seconds."""
     return Bound(
         f"{bound.expected}, or its seconds",
-        lambda value: bound.holds(_span_or_value(value)),
+        lambda value: bound.holds(names.span_or_value(value)),
         bound.schema,
         read=bound.read,
         from_json=bound.from_json,
@@ -192,7 +192,9 @@ def text(shortest: int = 0, longest: int = LONGEST_TEXT) -> Bound:
 
 def switch() -> Bound:
     """Accept true or false."""
-    return Bound("true or false", lambda value: isinstance(value, bool), {"type": "boolean"}, read=_switch)
+    return Bound(
+        "true or false", lambda value: isinstance(value, bool), {"type": "boolean"}, read=names.switch_or_text
+    )
 
 
 def choice(*words: str) -> Bound:
@@ -237,39 +239,33 @@ def instant() -> Bound:
 
     expected = f"a datetime with a time zone, from {FIRST_INSTANT:%Y} to the end of {LAST_INSTANT:%Y}"
     schema = {"type": "string", "format": "date-time"}
-    return Bound(expected, holds, schema, read=_instant_or_text, from_json=_instant_or_text)
+    return Bound(expected, holds, schema, read=names.instant_or_text, from_json=names.instant_or_text)
 
 
-def _instant_or_text(value: object) -> object:
-    """Read an instant in ISO 8601; return any other value unchanged, to be refused later."""
-    try:
-        return datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
-    except ValueError:
-        return value
+def moment() -> Bound:
+    """Accept an instant, or a period before now."""
+    before, at = span(_MOMENT), instant()
+    expected = f"{before.expected} before now, or {at.expected}"
 
-
-def _parsed_or_text(kind: type[float]) -> Callable[[str], object]:
-    def read(value: str) -> object:
+    def read(text: str) -> object:
+        found = names.instant_or_text(text)
+        if isinstance(found, datetime):
+            return found.replace(tzinfo=UTC) if found.tzinfo is None else found
         try:
-            return kind(value)
-        except ValueError:
-            return value
+            return before.read(text)
+        except RefusedValueError:
+            return text  # refused as neither of the two
 
-    return read
+    def from_json(value: object) -> object:
+        return read(value) if isinstance(value, str) else names.span_or_value(value)
 
-
-def _switch(value: str) -> object:
-    return {"true": True, "false": False}.get(value.strip().lower(), value)
-
-
-def _span_or_value(value: object) -> object:
-    """Read a number as seconds; return any other value unchanged, to be refused later."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return value
-    try:
-        return timedelta(seconds=value)
-    except (OverflowError, ValueError):
-        return value
+    return Bound(
+        expected,
+        lambda value: before.holds(value) or at.holds(value),
+        {"anyOf": [before.schema, at.schema, {"type": "string", "description": "A duration such as 2h."}]},
+        read=read,
+        from_json=from_json,
+    )
 
 
 #: Every option of any interface, by its name there.
@@ -289,6 +285,8 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "reason": text(),
     "note": text(shortest=1),
     "prefix": text(longest=LONGEST_NAME),
+    "error_has": text(shortest=1, longest=LONGEST_NAME),
+    "input_has": text(shortest=1, longest=LONGEST_NAME),
     # durations and instants
     "delay": span(),
     "since": span(_MOMENT),
@@ -302,6 +300,7 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "variance": span(),
     "misfire_threshold": span(),
     "keep_for": span(maximum=LONGEST_RETENTION),
+    "moment": moment(),
     "window": span(timedelta(minutes=1), timedelta(days=400)),
     "at": instant(),
     "next_at": instant(),
@@ -329,9 +328,13 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "unique_until": choice("start", "success"),
     "state": choice("pending", "in_progress", "completed", "failed", "cancelled"),
     "live_state": choice("pending", "in_progress"),
+    "ended_state": choice("completed", "failed", "cancelled"),
     "entry_status": choice("undispatched", "queued", "waiting", "dispatched", "cancelled", "skipped", "all"),
     "undispatched_status": choice("undispatched", "queued", "waiting"),
     "letter_status": choice("awaiting_intervention", "retried", "acknowledged", "all"),
+    "run_sort": choice("id", "start_time"),
+    "entry_sort": choice("id", "scheduled_at"),
+    "letter_sort": choice("id", "resolved_at"),
     "gate": choice("open", "time", "manifest", "train"),
     "schedule_type": choice("none", "cron", "interval", "once", "dependent", "dormant_dependent"),
     # reports of a run, and arguments of a waiting caller

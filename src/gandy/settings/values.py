@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from datetime import timedelta
-from typing import Final
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
 from gandy.errors import DurationFormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _LONGEST_NUMBER = 20
 _MICROSECOND = timedelta(microseconds=1)
@@ -127,3 +130,38 @@ def shortened(text: str) -> str:
 def is_storable(value: str) -> bool:
     """Return whether both databases can store a text: neither stores NUL and lone surrogates."""
     return "\x00" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def instant_or_text(value: object) -> object:
+    """Read an instant in ISO 8601; return any other value unchanged, to be refused later."""
+    try:
+        return datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def parsed_or_text(kind: type[float]) -> Callable[[str], object]:
+    """Return a reader of numbers; it returns any other text unchanged, to be refused later."""
+
+    def read(value: str) -> object:
+        try:
+            return kind(value)
+        except ValueError:
+            return value
+
+    return read
+
+
+def switch_or_text(value: str) -> object:
+    """Read true or false; return any other text unchanged, to be refused later."""
+    return {"true": True, "false": False}.get(value.strip().lower(), value)
+
+
+def span_or_value(value: object) -> object:
+    """Read a number as seconds; return any other value unchanged, to be refused later."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    try:
+        return timedelta(seconds=value)
+    except (OverflowError, ValueError):
+        return value

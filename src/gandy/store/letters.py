@@ -122,7 +122,7 @@ def begin_letter_walk() -> Operation[LetterWalk]:
 
 
 def next_awaiting(walk: LetterWalk, wanted: LetterFilter, owners: Owners) -> Operation[list[int]]:
-    """Find the next letters of a walk that await an operator."""
+    """Find the next letters of a walk that await an operator; periods and texts are not compared here."""
     rows = yield statement(
         "find_awaiting",
         after=walk.after,
@@ -130,6 +130,9 @@ def next_awaiting(walk: LetterWalk, wanted: LetterFilter, owners: Owners) -> Ope
         owner=owners.bound,
         train=wanted.train,
         manifest=wanted.manifest,
+        group=wanted.group,
+        since=wanted.since,
+        older_than=wanted.until,
         limit=wanted.limit,
     )
     return [row.id for row in rows]

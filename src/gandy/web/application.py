@@ -25,6 +25,7 @@ from gandy.web import (
     workers,
 )
 from gandy.web.access.gate import Gate, Late
+from gandy.web.choosing import pages as bulk
 from gandy.web.hardening import Assets, Hardening
 from gandy.web.measures import stats
 from gandy.web.rendering import Rendering
@@ -63,7 +64,9 @@ PAGES: Final[Sequence[Routes]] = (
     manifests.pages,
     groups.pages,
     runs.pages,
+    bulk.runs,
     queue.pages,
+    bulk.queue,
     dead_letters.pages,
     workers.pages,
     audit.pages,

@@ -91,6 +91,15 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class LookedAnswer(BaseModel):
+    """How far a search in texts looked: at the newest rows that the other filters leave."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    rows: int
+    back_to: datetime | None = Field(description="The time of the oldest of them.")
+
+
 class Page(BaseModel, Generic[T]):
     """One page of a listing."""
 
@@ -98,6 +107,9 @@ class Page(BaseModel, Generic[T]):
     next: int | str | None = Field(None, description="The key of the next page; null: this is the last.")
     is_cut: bool = Field(
         False, description="The search stopped before the page was full; `next` continues it."
+    )
+    looked: LookedAnswer | None = Field(
+        None, description="How far a search in texts looked; null: no text was searched for."
     )
 
 
@@ -129,7 +141,7 @@ def page(items: Sequence[Any], limit: int, *, key: str = "id") -> dict[str, obje
 
 def found_page(found: Listed[Any]) -> dict[str, object]:
     """Return a page of search results."""
-    return {"items": found, "next": found.next, "is_cut": found.is_cut}
+    return {"items": found, "next": found.next, "is_cut": found.is_cut, "looked": found.looked}
 
 
 def _shaped(hint: Any) -> Any:  # noqa: ANN401 an annotation may be anything

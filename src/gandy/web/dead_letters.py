@@ -9,29 +9,35 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from gandy.context import Context
+from gandy.desk.choosing.walks import Preview
 from gandy.desk.dead_letters import DeadLetterDesk, LetterDetail, LetterSummary
+from gandy.desk.explain import Count
 from gandy.desk.jobs import read_deeds, read_story
 from gandy.errors import DeadLetterNotFoundError, ResolutionNoteMissingError
 from gandy.store.audit import letter_subject
 from gandy.store.letters import AcknowledgeResult, Requeued, RequeueResult
-from gandy.store.reading.listings import LetterFilter, LetterStatus
+from gandy.store.reading.listings import LetterFilter, LetterSort, LetterStatus
 from gandy.web.access.routes import Routes
 from gandy.web.bodies import (
     HIGHEST_ID,
-    MOST_AT_ONCE,
     Body,
-    Id,
     InputBody,
-    Paged,
     Taken,
-    Word,
     found_page,
     input_text,
     page_of,
     shape_of,
 )
+from gandy.web.choosing.filters import (
+    BulkForm,
+    ChosenBody,
+    ChosenPageQuery,
+    ChosenQuery,
+    PreviewAnswer,
+    sorts,
+)
 from gandy.web.dependencies import CurrentContext, CurrentOperator
-from gandy.web.surroundings import PAGE_SIZE, Here, PageContext, PageQuery, form_for, read_form
+from gandy.web.surroundings import PAGE_SIZE, Here, PageContext, form_for, read_form
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,12 +48,13 @@ router = Routes("/api/v1/dead-letters", tag="dead-letters")
 LetterId = Annotated[int, Path(ge=1, le=HIGHEST_ID)]
 
 
-class LetterQuery(Paged):
+class LetterQuery(ChosenQuery):
     """Filter of letters."""
 
     status: LetterStatus | None = None
-    train: Word | None = None
-    manifest: Word | None = None
+    sort: LetterSort = Field(
+        "id", description="The newest first; `resolved_at` needs a `status` of resolved letters."
+    )
 
 
 class AcknowledgeBody(Body):
@@ -56,17 +63,14 @@ class AcknowledgeBody(Body):
     note: Annotated[str, Taken("note")]
 
 
-class SeveralBody(Body):
-    """The letters to resolve: these ids, or all unresolved, optionally of one train or manifest."""
+class SeveralBody(ChosenBody):
+    """The letters to resolve: these ids, or all unresolved ones that match a filter."""
 
-    ids: list[Id] | None = Field(None, max_length=MOST_AT_ONCE)
     all: bool = False
-    train: Word | None = None
-    manifest: Word | None = None
 
     def wanted(self) -> LetterFilter:
         """Return the filter for `all`."""
-        return LetterFilter(train=self.train, manifest=self.manifest)
+        return LetterFilter(**self.common())
 
 
 class SeveralAcknowledgeBody(SeveralBody, AcknowledgeBody):
@@ -88,11 +92,7 @@ async def list_letters(
 ) -> object:
     """List letters, the newest first."""
     wanted = LetterFilter(
-        status=query.status,
-        train=query.train,
-        manifest=query.manifest,
-        before=query.before,
-        limit=query.limit,
+        status=query.status, sort=query.sort, before=query.before, limit=query.limit, **query.common()
     )
     return found_page(await desk_of(context, operator).list(wanted))
 
@@ -106,9 +106,11 @@ async def show_letter(context: CurrentContext, operator: CurrentOperator, letter
 @router.changes("/requeue")
 async def requeue_several(
     context: CurrentContext, operator: CurrentOperator, body: SeveralBody
-) -> ResolutionAnswer:
+) -> ResolutionAnswer | PreviewAnswer:
     """Queue the jobs of letters again; letters that are already resolved are not changed."""
     desk = desk_of(context, operator)
+    if body.preview:
+        return PreviewAnswer.of(await desk.preview(body.wanted()))
     if body.all:
         return requeue_answer(await desk.requeue_all(body.wanted()))
     result = await desk.requeue(body.ids or [])
@@ -119,9 +121,11 @@ async def requeue_several(
 @router.changes("/acknowledge")
 async def acknowledge_several(
     context: CurrentContext, operator: CurrentOperator, body: SeveralAcknowledgeBody
-) -> ResolutionAnswer:
+) -> ResolutionAnswer | PreviewAnswer:
     """Close letters without another run."""
     desk = desk_of(context, operator)
+    if body.preview:
+        return PreviewAnswer.of(await desk.preview(body.wanted()))
     if body.all:
         return acknowledge_answer(await desk.acknowledge_all(body.wanted(), body.note))
     result = await desk.acknowledge(body.ids or [], body.note)
@@ -185,18 +189,14 @@ pages = Routes("/dead-letters")
 
 _STATUSES = ("awaiting_intervention", "retried", "acknowledged")
 
-Ids = Annotated[list[Id], Form(max_length=MOST_AT_ONCE)]
 Note = Annotated[str, Taken("reason", is_typed=True), Form()]
-Verb = Annotated[Literal["requeue", "acknowledge"], Form()]
-Scope = Annotated[Literal["selected", "all"], Form()]
-TrainName = Annotated[str, Form(max_length=200)]
 
 
-class LetterPageQuery(PageQuery):
+class LetterPageQuery(ChosenPageQuery):
     """Filter of letters."""
 
     status: LetterStatus | None = None
-    train: Word | None = None
+    sort: LetterSort | None = None
 
 
 @pages.reads("")
@@ -204,12 +204,10 @@ async def list_letters_page(
     context: CurrentContext, operator: CurrentOperator, here: Here, query: Annotated[LetterPageQuery, Query()]
 ) -> Response:
     """List letters, the newest first; by default the unresolved ones."""
-    wanted = LetterFilter(
-        status=query.status or "awaiting_intervention",
-        train=query.train,
-        before=query.before,
-        limit=PAGE_SIZE,
-    )
+    status = query.status or "awaiting_intervention"
+    served = {"id": True, "resolved_at": status != "awaiting_intervention"}
+    sort: LetterSort = query.sort if query.sort and served[query.sort] else "id"
+    wanted = LetterFilter(status=status, sort=sort, before=query.before, limit=PAGE_SIZE, **query.common())
     found = await desk_of(context, operator).list(wanted)
     path = here.link("/dead-letters")
     return here.page(
@@ -220,6 +218,8 @@ async def list_letters_page(
         statuses=_STATUSES,
         trains=context.registry.names,
         is_filtered=query.is_filtered,
+        sort=sort,
+        sorts=sorts(query, path, served),
         newest=query.address(path) if query.before else None,
         older=query.address(path, before=found.next) if found.next else None,
     )
@@ -242,42 +242,39 @@ async def show_letter_page(
     )
 
 
+class LetterForm(BulkForm):
+    """The letters to resolve, and how."""
+
+    verb: Literal["requeue", "acknowledge"]
+    note: Note = ""
+
+
 @pages.changes("/preview")
 async def preview(
-    context: CurrentContext,
-    operator: CurrentOperator,
-    here: Here,
-    verb: Verb,
-    scope: Scope = "selected",
-    ids: Ids = [],  # noqa: B006 the framework copies it
-    train: TrainName = "",
+    context: CurrentContext, operator: CurrentOperator, here: Here, form: Annotated[LetterForm, Form()]
 ) -> Response:
     """Show how many letters an action would resolve, and ask for confirmation."""
-    wanted = LetterFilter(train=train or None)
     desk = desk_of(context, operator)
-    found = await (desk.count_known(ids) if scope == "selected" else desk.count_awaiting(wanted))
-    return here.page("dead_letters_confirm.html", verb=verb, scope=scope, ids=ids, train=train, found=found)
+    found: Preview | Count
+    if form.scope == "selected":
+        found = await desk.count_known(form.ids)
+    else:
+        found = await desk.preview(LetterFilter(**form.common()))
+    return here.page("dead_letters_confirm.html", form=form, found=found, preview=form.scope == "all")
 
 
 @pages.changes("/resolve")
 async def resolve(
-    context: CurrentContext,
-    operator: CurrentOperator,
-    here: Here,
-    verb: Verb,
-    scope: Scope = "selected",
-    ids: Ids = [],  # noqa: B006 the framework copies it
-    train: TrainName = "",
-    note: Note = "",
+    context: CurrentContext, operator: CurrentOperator, here: Here, form: Annotated[LetterForm, Form()]
 ) -> Response:
     """Requeue or acknowledge the confirmed letters."""
     desk = desk_of(context, operator)
-    wanted = LetterFilter(train=train or None)
-    if verb == "requeue":
-        result = await (desk.requeue(ids) if scope == "selected" else desk.requeue_all(wanted))
-        refuse_unknown(result, ids if scope == "selected" else [])
+    wanted = LetterFilter(**form.common())
+    if form.verb == "requeue":
+        result = await (desk.requeue(form.ids) if form.scope == "selected" else desk.requeue_all(wanted))
+        refuse_unknown(result, form.chosen_ids)
         return here.done("/dead-letters", f"{len(result.requeued)} requeued.")
-    return await _acknowledge(here, desk, ids if scope == "selected" else wanted, note.strip())
+    return await _acknowledge(here, desk, form.ids if form.scope == "selected" else wanted, form.note.strip())
 
 
 @pages.changes("/{letter_id}/requeue")

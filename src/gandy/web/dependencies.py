@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias
 from fastapi import Depends, Request
 
 from gandy.context import Context
+from gandy.desk.cancelling import CancelDesk
 from gandy.model.owners import Operator
 from gandy.web.access.gate import Visitor
 
@@ -44,3 +45,10 @@ def path_of(request: Request) -> str:
 CurrentContext: TypeAlias = Annotated[Context, Depends(_context)]
 CurrentVisitor: TypeAlias = Annotated[Visitor, Depends(_visitor)]
 CurrentOperator: TypeAlias = Annotated[Operator, Depends(_operator)]
+
+
+def cancel_desk(context: Context, operator: Operator) -> CancelDesk:
+    """Return the desk that cancels."""
+    return CancelDesk(
+        context.database, operator, context.settings, owners=context.owners, registry=context.registry
+    )

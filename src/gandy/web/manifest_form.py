@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 from urllib.parse import quote
 
@@ -42,6 +42,16 @@ class _ChangesForm(BaseModel):
     @classmethod
     def _empty_is_none(cls, value: object) -> object:
         return None if isinstance(value, str) and not value.strip() else value
+
+    @field_validator("next", mode="before")
+    @classmethod
+    def _in_utc(cls, value: object) -> object:
+        """Take an instant without an offset in UTC; the page's script sends it so."""
+        try:
+            found = datetime.fromisoformat(value.strip()) if isinstance(value, str) else None
+        except ValueError:
+            return value
+        return value if found is None or found.tzinfo is not None else found.replace(tzinfo=UTC).isoformat()
 
     @field_validator("input")
     @classmethod

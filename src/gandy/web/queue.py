@@ -10,7 +10,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from gandy.context import Context
-from gandy.desk.cancelling import CancelDesk, UndispatchedStatus
+from gandy.desk.cancelling import UndispatchedStatus
 from gandy.desk.entries import EntryDetail, EntryExplanation, EntrySummary
 from gandy.desk.jobs import read_story
 from gandy.desk.queue import EnqueueOptions, QueueDesk
@@ -18,18 +18,14 @@ from gandy.errors import EntryOverError, JobNotFoundError
 from gandy.model.owners import Operator
 from gandy.settings.bounds import Timeout
 from gandy.store.drivers.database import ReadingRunner
-from gandy.store.reading.listings import EntryFilter, Gate, WantedStatus
+from gandy.store.reading.listings import EntryFilter, EntrySort, Gate, WantedStatus
 from gandy.web.access.routes import Routes
 from gandy.web.bodies import (
     HIGHEST_ID,
-    MOST_AT_ONCE,
-    Body,
     CancelAnswer,
-    Id,
     InputBody,
     JobAnswer,
     OncePerKey,
-    Paged,
     Taken,
     Word,
     found_page,
@@ -37,35 +33,28 @@ from gandy.web.bodies import (
     page_of,
     shape_of,
 )
-from gandy.web.dependencies import CurrentContext, CurrentOperator
-from gandy.web.surroundings import PAGE_SIZE, Here, PageQuery, form_for, read_form
+from gandy.web.choosing.filters import ChosenBody, ChosenPageQuery, ChosenQuery, PreviewAnswer, sorts
+from gandy.web.dependencies import CurrentContext, CurrentOperator, cancel_desk
+from gandy.web.surroundings import PAGE_SIZE, Here, form_for, read_form
 
 router = Routes("/api/v1/queue", tag="queue")
 
 EntryId = Annotated[int, Path(ge=1, le=HIGHEST_ID)]
 
 
-class EntryQuery(Paged):
+class EntryQuery(ChosenQuery):
     """Filter of entries."""
 
     status: WantedStatus | None = Field(None, description="A state; `undispatched`: queued or waiting.")
     gate: Gate | None = None
-    train: Word | None = None
-    group: Word | None = None
+    sort: EntrySort = Field("id", description="The newest first; `scheduled_at`, soonest first: `gate=time`.")
 
 
-class SeveralEntriesBody(Body):
+class SeveralEntriesBody(ChosenBody):
     """The entries to cancel: these ids, or the undispatched ones that match a filter."""
 
-    ids: list[Id] | None = Field(None, max_length=MOST_AT_ONCE)
     status: UndispatchedStatus | None = None
     gate: Gate | None = None
-    train: Word | None = None
-    group: Annotated[str, Taken("group")] | None = None
-
-    def wanted(self) -> EntryFilter:
-        """Convert it for the desk."""
-        return EntryFilter(status=self.status, gate=self.gate, train=self.train, group=self.group)
 
 
 class EnqueueBody(InputBody):
@@ -113,10 +102,10 @@ async def list_entries(
     wanted = EntryFilter(
         status=query.status,
         gate=query.gate,
-        train=query.train,
-        group=query.group,
+        sort=query.sort,
         before=query.before,
         limit=query.limit,
+        **query.common(),
     )
     return found_page(await desk_of(context, operator).list(wanted))
 
@@ -151,11 +140,13 @@ async def enqueue(
 @router.changes("/cancel")
 async def cancel_several(
     context: CurrentContext, operator: CurrentOperator, body: SeveralEntriesBody
-) -> CancelAnswer:
+) -> CancelAnswer | PreviewAnswer:
     """Cancel entries: these, or all undispatched ones that match a filter."""
-    desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
-    ids = body.ids or []
-    result = await desk.entries(ids, body.wanted())
+    desk = cancel_desk(context, operator)
+    ids, wanted = body.ids or [], EntryFilter(status=body.status, gate=body.gate, **body.common())
+    if body.preview:
+        return PreviewAnswer.of(await desk.preview_entries(wanted))
+    result = await desk.entries(ids, wanted)
     if ids and len(result.unknown) == len(ids):
         raise JobNotFoundError(ids[0])
     return CancelAnswer.of(result)
@@ -164,8 +155,7 @@ async def cancel_several(
 @router.changes("/{entry_id}/cancel")
 async def cancel_entry(context: CurrentContext, operator: CurrentOperator, entry_id: EntryId) -> CancelAnswer:
     """Cancel an entry, or its run if it has started."""
-    desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
-    result = await desk.jobs([entry_id])
+    result = await cancel_desk(context, operator).jobs([entry_id])
     if result.unknown:
         raise JobNotFoundError(entry_id)
     return CancelAnswer.of(result)
@@ -195,13 +185,12 @@ _STATUSES = {
 _GATES = {"open": "ready", "time": "its time", "manifest": "its manifest", "train": "a worker"}
 
 
-class QueuePageQuery(PageQuery):
+class QueuePageQuery(ChosenPageQuery):
     """Filter of entries."""
 
     status: WantedStatus | None = None
     gate: Gate | None = None
-    train: Word | None = None
-    group: Word | None = None
+    sort: EntrySort | None = None
 
 
 @pages.reads("")
@@ -209,13 +198,11 @@ async def list_entries_page(
     context: CurrentContext, operator: CurrentOperator, here: Here, query: Annotated[QueuePageQuery, Query()]
 ) -> Response:
     """List entries, the newest first; by default the undispatched ones."""
+    status = query.status or "undispatched"
+    served = {"id": True, "scheduled_at": query.gate == "time" and status in {"undispatched", "queued"}}
+    sort: EntrySort = query.sort if query.sort and served[query.sort] else "id"
     wanted = EntryFilter(
-        status=query.status or "undispatched",
-        gate=query.gate,
-        train=query.train,
-        group=query.group,
-        before=query.before,
-        limit=PAGE_SIZE,
+        status=status, gate=query.gate, sort=sort, before=query.before, limit=PAGE_SIZE, **query.common()
     )
     found = await desk_of(context, operator).list(wanted)
     path = here.link("/queue")
@@ -228,6 +215,8 @@ async def list_entries_page(
         gates=_GATES,
         trains=context.registry.names,
         is_filtered=query.is_filtered,
+        sort=sort,
+        sorts=sorts(query, path, served),
         newest=query.address(path) if query.before else None,
         older=query.address(path, before=found.next) if found.next else None,
     )
@@ -261,8 +250,7 @@ async def cancel_entry_page(
     entry_id: EntryId,
 ) -> Response:
     """Cancel an entry."""
-    desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
-    result = await desk.jobs([entry_id])
+    result = await cancel_desk(context, operator).jobs([entry_id])
     if result.unknown:
         raise JobNotFoundError(entry_id)
     said = "is cancelled" if result.cancelled else "is asked to stop" if result.asked else "had already ended"

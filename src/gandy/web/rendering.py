@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
@@ -99,13 +100,41 @@ def _in_two_units(length: timedelta) -> str:
     return " ".join(said)
 
 
-def instant(value: datetime | None) -> Markup:
-    """Format an instant in UTC; the page's script adds its age."""
+_FORMS: Final = {  # of an instant: how the server writes it; the page's script writes the same in its zone
+    "full": "%Y-%m-%d %H:%M:%S",
+    "minute": "%Y-%m-%d %H:%M",
+    "sentence": "%Y-%m-%d %H:%M:%S",
+    "clock": "%H:%M:%S",
+    "hour": "%H:%M",
+    "day": "%d %b",
+}
+#: An instant in a sentence of the desk.
+_TOLD: Final = re.compile(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d)(:\d\d)?Z(?!\w)")
+
+
+def instant(value: datetime | None, form: str = "full") -> Markup:
+    """Format an instant in UTC; the page's script writes it in the zone of the page, and adds its age."""
     if value is None:
         return _NOTHING_MARKED
     at = value.astimezone(UTC)
     exact = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(exact, exact, f"{at:%Y-%m-%d %H:%M:%S}")
+    kind = Markup("") if form == "full" else Markup(' data-form="{}"').format(form)
+    said = f"{at:{_FORMS['clock']}}.{at.microsecond // 1000:03}" if form == "log" else f"{at:{_FORMS[form]}}"
+    return Markup('<time datetime="{}" title="{}"{}>{}</time>').format(exact, exact, kind, said)
+
+
+def told(text: str | None) -> Markup:
+    """Format a sentence of the desk: its instants, which are in UTC, as those of the page."""
+    escaped = str(escape(text or ""))
+    return Markup(_TOLD.sub(_told, escaped))  # noqa: S704 the sentence is escaped
+
+
+def _told(found: re.Match[str]) -> str:
+    try:
+        at = datetime.fromisoformat(f"{found[1]}{found[2] or ''}+00:00")
+    except ValueError:  # it only looks like one
+        return found[0]
+    return str(instant(at, "sentence" if found[2] else "minute"))
 
 
 def pretty(value: object) -> str:
@@ -222,6 +251,7 @@ FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "option_value": option_value,
     "option_values": option_values,
     "instant": instant,
+    "told": told,
     "pretty": pretty,
     "size": size,
     "number": number,

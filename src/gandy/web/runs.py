@@ -7,68 +7,81 @@ from datetime import datetime, timedelta
 from typing import Annotated, Final
 
 from fastapi import Form, Path, Query, Request
-from pydantic import Field
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from gandy.context import Context
-from gandy.desk.cancelling import CancelDesk, LiveState
+from gandy.desk.cancelling import LiveState
+from gandy.desk.choosing.rerunning import EndedState, RerunDesk
 from gandy.desk.entries import EntryDetail
 from gandy.desk.jobs import read_story
 from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import LogEntry, RunDetail, RunInsights, RunSummary
 from gandy.errors import RunNotFoundError, RunNotStartedError
+from gandy.model.owners import Operator
 from gandy.model.run import TrainState
 from gandy.store.drivers.database import ReadingRunner
-from gandy.store.reading.listings import RunFilter
+from gandy.store.reading.listings import RunFilter, RunSort
 from gandy.store.reaping import FailedRun
 from gandy.web.access.routes import Routes
 from gandy.web.bodies import (
     HIGHEST_ID,
-    MOST_AT_ONCE,
     Body,
     CancelAnswer,
-    Id,
     InputBody,
     JobAnswer,
     OncePerKey,
-    Paged,
     Text,
-    Word,
     found_page,
     input_text,
     page,
     page_of,
     shape_of,
 )
-from gandy.web.dependencies import CurrentContext, CurrentOperator
+from gandy.web.choosing.filters import ChosenBody, ChosenPageQuery, ChosenQuery, PreviewAnswer, sorts
+from gandy.web.dependencies import CurrentContext, CurrentOperator, cancel_desk
 from gandy.web.queue import desk_of
 from gandy.web.rendering import span
-from gandy.web.surroundings import PAGE_SIZE, Here, PageQuery, form_for, read_form
+from gandy.web.surroundings import PAGE_SIZE, Here, form_for, read_form
 
 router = Routes("/api/v1/runs", tag="runs")
 
 RunId = Annotated[int, Path(ge=1, le=HIGHEST_ID)]
 
 
-class RunQuery(Paged):
+class RunQuery(ChosenQuery):
     """Filter of runs."""
 
-    train: Word | None = None
     state: TrainState | None = None
-    manifest: Word | None = None
+    sort: RunSort = Field("id", description="The newest first; `start_time` needs `train`.")
 
 
-class SeveralRunsBody(Body):
+class SeveralRunsBody(ChosenBody):
     """The runs to cancel: these ids, or those that have not ended and match a filter."""
 
-    ids: list[Id] | None = Field(None, max_length=MOST_AT_ONCE)
-    train: Word | None = None
     state: LiveState | None = None
-    manifest: Word | None = None
 
-    def wanted(self) -> RunFilter:
-        """Convert it for the desk."""
-        return RunFilter(train=self.train, state=self.state, manifest=self.manifest)
+
+class RerunBody(ChosenBody):
+    """The runs to repeat: these ids, or those that have ended and match a filter."""
+
+    state: EndedState | None = None
+
+
+class RepeatedRun(BaseModel):
+    """A run that is queued again; the id is the new run's."""
+
+    id: int
+    repeats: int
+    train: str
+
+
+class RerunAnswer(BaseModel):
+    """The result of repeating several runs."""
+
+    rerun: list[RepeatedRun]
+    not_over: list[int] = Field(description="Runs that have not ended.")
+    unknown: list[int] = Field(description="Ids of no run of this application.")
 
 
 class FailBody(Body):
@@ -81,11 +94,7 @@ class FailBody(Body):
 async def list_runs(context: CurrentContext, query: Annotated[RunQuery, Query()]) -> object:
     """List runs, the newest first."""
     wanted = RunFilter(
-        train=query.train,
-        state=query.state,
-        manifest=query.manifest,
-        before=query.before,
-        limit=query.limit,
+        state=query.state, sort=query.sort, before=query.before, limit=query.limit, **query.common()
     )
     return found_page(await insights_of(context).list(wanted))
 
@@ -93,14 +102,31 @@ async def list_runs(context: CurrentContext, query: Annotated[RunQuery, Query()]
 @router.changes("/cancel")
 async def cancel_several(
     context: CurrentContext, operator: CurrentOperator, body: SeveralRunsBody
-) -> CancelAnswer:
+) -> CancelAnswer | PreviewAnswer:
     """Cancel runs, started or not: these, or all that match a filter; they are not retried."""
-    desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
-    ids = body.ids or []
-    result = await desk.runs(ids, body.wanted())
+    desk = cancel_desk(context, operator)
+    ids, wanted = body.ids or [], RunFilter(state=body.state, **body.common())
+    if body.preview:
+        return PreviewAnswer.of(await desk.preview_runs(wanted))
+    result = await desk.runs(ids, wanted)
     if ids and len(result.unknown) == len(ids):
         raise RunNotFoundError(ids[0])
     return CancelAnswer.of(result)
+
+
+@router.changes("/rerun")
+async def rerun_several(
+    context: CurrentContext, operator: CurrentOperator, body: RerunBody
+) -> RerunAnswer | PreviewAnswer:
+    """Queue finished runs again with their own inputs: these, or all that match a filter."""
+    desk = rerun_desk(context, operator)
+    ids, wanted = body.ids or [], RunFilter(state=body.state, **body.common())
+    if body.preview:
+        return PreviewAnswer.of(await desk.preview(wanted))
+    result = await desk.runs(ids, wanted)
+    if ids and len(result.unknown) == len(ids):
+        raise RunNotFoundError(ids[0])
+    return RerunAnswer.model_validate(result, from_attributes=True)
 
 
 @router.reads("/{run_id}", response_model=shape_of(RunDetail) | shape_of(EntryDetail))
@@ -123,8 +149,7 @@ async def show_logs(
 @router.changes("/{run_id}/cancel")
 async def cancel_run(context: CurrentContext, operator: CurrentOperator, run_id: RunId) -> CancelAnswer:
     """Cancel a run, started or not; a second request changes nothing."""
-    desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
-    result = await desk.jobs([run_id])
+    result = await cancel_desk(context, operator).jobs([run_id])
     if result.unknown:
         raise RunNotFoundError(run_id)
     return CancelAnswer.of(result)
@@ -135,8 +160,7 @@ async def fail_run(
     context: CurrentContext, operator: CurrentOperator, run_id: RunId, body: FailBody | None = None
 ) -> object:
     """Fail a run manually; this does not count as a failed attempt, and the job's retry rules apply."""
-    desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
-    return await desk.fail(run_id, None if body is None else body.reason)
+    return await cancel_desk(context, operator).fail(run_id, None if body is None else body.reason)
 
 
 @router.changes("/{run_id}/rerun")
@@ -157,6 +181,11 @@ async def rerun(
         return JobAnswer(id=again.id, is_new=True)
 
     return await once.job(make)
+
+
+def rerun_desk(context: Context, operator: Operator) -> RerunDesk:
+    """Return the desk that repeats many runs."""
+    return RerunDesk(context.database, operator, owners=context.owners, registry=context.registry)
 
 
 def insights_of(context: Context) -> RunInsights:
@@ -249,12 +278,11 @@ PageRunId = Annotated[int, Path(ge=1, le=HIGHEST_ID)]
 _LOG_LINES = 1_000
 
 
-class RunPageQuery(PageQuery):
+class RunPageQuery(ChosenPageQuery):
     """Filter of runs."""
 
     state: TrainState | None = None
-    train: Word | None = None
-    manifest: Word | None = None
+    sort: RunSort | None = None
 
 
 @pages.reads("")
@@ -262,13 +290,9 @@ async def list_runs_page(
     context: CurrentContext, here: Here, query: Annotated[RunPageQuery, Query()]
 ) -> Response:
     """List runs, the newest first."""
-    wanted = RunFilter(
-        train=query.train,
-        state=query.state,
-        manifest=query.manifest,
-        before=query.before,
-        limit=PAGE_SIZE,
-    )
+    served = {"id": True, "start_time": query.train is not None}
+    sort: RunSort = query.sort if query.sort and served[query.sort] else "id"
+    wanted = RunFilter(state=query.state, sort=sort, before=query.before, limit=PAGE_SIZE, **query.common())
     runs = await insights_of(context).list(wanted)
     path = here.link("/runs")
     return here.page(
@@ -278,6 +302,8 @@ async def list_runs_page(
         states=list(TrainState),
         trains=context.registry.names,
         is_filtered=query.is_filtered,
+        sort=sort,
+        sorts=sorts(query, path, served),
         newest=query.address(path) if query.before else None,
         older=query.address(path, before=runs.next) if runs.next else None,
     )
@@ -312,8 +338,7 @@ async def cancel_run_page(
     context: CurrentContext, operator: CurrentOperator, here: Here, run_id: PageRunId
 ) -> Response:
     """Cancel a run, started or not."""
-    desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
-    result = await desk.jobs([run_id])
+    result = await cancel_desk(context, operator).jobs([run_id])
     if result.unknown:
         raise RunNotFoundError(run_id)
     said = "is cancelled" if result.cancelled else "is asked to stop" if result.asked else "had already ended"
@@ -329,8 +354,7 @@ async def fail_run_page(
     reason: Annotated[Text | None, Form()] = None,
 ) -> Response:
     """Fail a run manually, whichever process executes it."""
-    desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
-    failed = await desk.fail(run_id, reason or None)
+    failed = await cancel_desk(context, operator).fail(run_id, reason or None)
     follows = "" if failed.next_attempt is None else f" Its next attempt is {failed.next_attempt}."
     return here.done(f"/runs/{run_id}", f"Run {run_id} is {failed.state}.{follows}")
 

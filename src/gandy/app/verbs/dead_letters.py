@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from gandy.app.verbs.face import Face, Verb, Verbs
-from gandy.app.verbs.values import NOT_GIVEN, input_json, train_name
+from gandy.app.verbs.values import NOT_GIVEN, chosen, input_json
 from gandy.desk.dead_letters import DeadLetterDesk
 from gandy.errors import ValueBoundsError
 from gandy.settings.bounds import check
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal
 
-    from gandy.app.keywords import AnyTrain
+    from gandy.app.keywords import FilterKeywords
     from gandy.desk.audit import Listed
     from gandy.desk.dead_letters import LetterDetail, LetterSummary
     from gandy.store.letters import AcknowledgeResult, RequeueResult
-    from gandy.store.reading.listings import LetterStatus
+    from gandy.store.reading.listings import LetterSort, LetterStatus
 
 
 class DeadLetterVerbs(Verbs[Face]):
@@ -32,19 +32,20 @@ class DeadLetterVerbs(Verbs[Face]):
         self,
         *,
         status: LetterStatus | Literal["all"] = "awaiting_intervention",
-        train: AnyTrain | str | None = None,
-        manifest: str | None = None,
+        sort: LetterSort = "id",
         before: int | None = None,
         limit: int = 50,
+        **filters: Unpack[FilterKeywords],
     ) -> Listed[LetterSummary]:
         """List dead letters, the newest first; `next` of the result is the `before` of the next page."""
         check("letter_status", status, called="status")
+        check("letter_sort", sort, called="sort")
         wanted = LetterFilter(
             status=None if status == "all" else status,
-            train=train_name(self._context, train),
-            manifest=manifest,
+            sort=sort,
             before=before,
             limit=limit,
+            **chosen(self._context, filters),
         )
         return await self._desk(None).list(wanted)
 
@@ -58,13 +59,12 @@ class DeadLetterVerbs(Verbs[Face]):
         self,
         *ids: int,
         all: bool = False,  # noqa: A002 - the word of the command line
-        train: AnyTrain | str | None = None,
-        manifest: str | None = None,
         input: object = NOT_GIVEN,
         as_operator: str | None = None,
+        **filters: Unpack[FilterKeywords],
     ) -> RequeueResult:
-        """Queue the jobs of dead letters again: these, or all unresolved ones, of a train or a manifest."""
-        wanted = self._wanted(train, manifest)
+        """Queue the jobs of dead letters again: these, or all unresolved ones that match a filter."""
+        wanted = self._wanted(filters)
         _refuse_unclear(ids, wanted, everything=all)
         desk, text = self._desk(as_operator), input_json(input, of="of the letters")
         if all:
@@ -72,11 +72,9 @@ class DeadLetterVerbs(Verbs[Face]):
         return await desk.requeue(ids, input_json=text)
 
     @Verb
-    async def preview_requeue(
-        self, *, train: AnyTrain | str | None = None, manifest: str | None = None
-    ) -> tuple[int, ...]:
+    async def preview_requeue(self, **filters: Unpack[FilterKeywords]) -> tuple[int, ...]:
         """Return the letters that `requeue(all=True)` would resolve by this filter."""
-        return await self._desk(None).preview_awaiting(self._wanted(train, manifest))
+        return await self._desk(None).find_awaiting(self._wanted(filters))
 
     @Verb
     async def acknowledge(
@@ -84,25 +82,22 @@ class DeadLetterVerbs(Verbs[Face]):
         *ids: int,
         note: str,
         all: bool = False,  # noqa: A002 - the word of the command line
-        train: AnyTrain | str | None = None,
-        manifest: str | None = None,
         as_operator: str | None = None,
+        **filters: Unpack[FilterKeywords],
     ) -> AcknowledgeResult:
-        """Close dead letters without another run: these, or all unresolved ones, of a train or a manifest."""
-        wanted = self._wanted(train, manifest)
+        """Close dead letters without another run: these, or all unresolved ones that match a filter."""
+        wanted = self._wanted(filters)
         _refuse_unclear(ids, wanted, everything=all)
         desk = self._desk(as_operator)
         return await (desk.acknowledge_all(wanted, note) if all else desk.acknowledge(ids, note))
 
     @Verb
-    async def preview_acknowledge(
-        self, *, train: AnyTrain | str | None = None, manifest: str | None = None
-    ) -> tuple[int, ...]:
+    async def preview_acknowledge(self, **filters: Unpack[FilterKeywords]) -> tuple[int, ...]:
         """Return the letters that `acknowledge(all=True)` would resolve by this filter."""
-        return await self._desk(None).preview_awaiting(self._wanted(train, manifest))
+        return await self._desk(None).find_awaiting(self._wanted(filters))
 
-    def _wanted(self, train: AnyTrain | str | None, manifest: str | None) -> LetterFilter:
-        return LetterFilter(train=train_name(self._context, train), manifest=manifest)
+    def _wanted(self, filters: FilterKeywords) -> LetterFilter:
+        return LetterFilter(**chosen(self._context, filters))
 
     def _desk(self, as_operator: str | None) -> DeadLetterDesk:
         context = self._context
@@ -116,5 +111,5 @@ def _refuse_unclear(ids: Sequence[int], wanted: LetterFilter, *, everything: boo
     if bool(ids) == everything:
         given = "both" if ids else "nothing"
         raise ValueBoundsError("dead letters", "chosen by ids, or by all=True", f"by {given}")
-    if ids and (wanted.train or wanted.manifest):
-        raise ValueBoundsError("train and manifest", "given with all=True", "with ids")
+    if ids and wanted != LetterFilter():
+        raise ValueBoundsError("filters", "given with all=True", "with ids")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from gandy.app.verbs.face import Face, Verb, Verbs
-from gandy.app.verbs.values import NOT_GIVEN, cancel_desk, input_json, known_train, train_name
+from gandy.app.verbs.values import NOT_GIVEN, cancel_desk, chosen, input_json, known_train
 from gandy.desk.queue import EnqueueOptions, QueueDesk
 from gandy.settings.bounds import check
 from gandy.store.reading.listings import EntryFilter
@@ -13,13 +13,13 @@ from gandy.store.reading.listings import EntryFilter
 if TYPE_CHECKING:
     from typing import Literal
 
-    from gandy.app.keywords import AnyTrain, JobKeywords
+    from gandy.app.keywords import AnyTrain, FilterKeywords, JobKeywords
     from gandy.desk.audit import Listed
     from gandy.desk.cancelling import UndispatchedStatus
     from gandy.desk.entries import EntryDetail, EntryExplanation, EntrySummary
     from gandy.desk.queue import QueuedJob
     from gandy.store.cancelling import CancelResult
-    from gandy.store.reading.listings import Gate, WantedStatus
+    from gandy.store.reading.listings import EntrySort, Gate, WantedStatus
 
 
 class QueueVerbs(Verbs[Face]):
@@ -33,20 +33,21 @@ class QueueVerbs(Verbs[Face]):
         *,
         status: WantedStatus | Literal["all"] = "undispatched",
         gate: Gate | None = None,
-        train: AnyTrain | str | None = None,
-        group: str | None = None,
+        sort: EntrySort = "id",
         before: int | None = None,
         limit: int = 50,
+        **filters: Unpack[FilterKeywords],
     ) -> Listed[EntrySummary]:
         """List entries, the newest first; `next` of the result is the `before` of the next page."""
         check("entry_status", status, called="status")
+        check("entry_sort", sort, called="sort")
         wanted = EntryFilter(
             status=None if status == "all" else status,
             gate=gate,
-            train=train_name(self._context, train),
-            group=group,
+            sort=sort,
             before=before,
             limit=limit,
+            **chosen(self._context, filters),
         )
         return await self._desk(None).list(wanted)
 
@@ -80,30 +81,26 @@ class QueueVerbs(Verbs[Face]):
     async def cancel(
         self,
         *ids: int,
-        train: AnyTrain | str | None = None,
-        group: str | None = None,
         status: UndispatchedStatus | None = None,
         gate: Gate | None = None,
         as_operator: str | None = None,
+        **filters: Unpack[FilterKeywords],
     ) -> CancelResult:
         """Cancel entries: these, or all undispatched ones that match a filter."""
-        name = train_name(self._context, train)
-        wanted = EntryFilter(train=name, group=group, status=status, gate=gate)
+        wanted = EntryFilter(status=status, gate=gate, **chosen(self._context, filters))
         return await cancel_desk(self._context, self._operator(as_operator)).entries(ids, wanted)
 
     @Verb
     async def preview_cancel(
         self,
         *,
-        train: AnyTrain | str | None = None,
-        group: str | None = None,
         status: UndispatchedStatus | None = None,
         gate: Gate | None = None,
+        **filters: Unpack[FilterKeywords],
     ) -> tuple[int, ...]:
         """Return the entries that `cancel` would touch by this filter."""
-        name = train_name(self._context, train)
-        wanted = EntryFilter(train=name, group=group, status=status, gate=gate)
-        return await cancel_desk(self._context, self._operator(None)).preview_entries(wanted)
+        wanted = EntryFilter(status=status, gate=gate, **chosen(self._context, filters))
+        return await cancel_desk(self._context, self._operator(None)).find_entries(wanted)
 
     def _desk(self, as_operator: str | None) -> QueueDesk:
         context = self._context

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from gandy.app.verbs.face import Face, Verb, Verbs
-from gandy.app.verbs.values import NOT_GIVEN, cancel_desk, input_json, train_name
+from gandy.app.verbs.values import NOT_GIVEN, cancel_desk, chosen, input_json
+from gandy.desk.choosing.rerunning import RerunDesk
 from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import RunInsights
+from gandy.settings.bounds import check
 from gandy.store.reading.listings import RunFilter
 
 if TYPE_CHECKING:
-    from gandy.app.keywords import AnyTrain, RunState
+    from gandy.app.keywords import FilterKeywords, RunState
     from gandy.desk.audit import Listed
     from gandy.desk.cancelling import LiveState
+    from gandy.desk.choosing.rerunning import EndedState
     from gandy.desk.runs import LogEntry, RunDetail, RunSummary
     from gandy.store.cancelling import CancelResult
-    from gandy.store.reading.listings import Rerun
+    from gandy.store.reading.listings import Rerun, RerunResult, RunSort
     from gandy.store.reaping import FailedRun
 
 
@@ -29,15 +32,16 @@ class RunVerbs(Verbs[Face]):
     async def list(
         self,
         *,
-        train: AnyTrain | str | None = None,
         state: RunState | None = None,
-        manifest: str | None = None,
+        sort: RunSort = "id",
         before: int | None = None,
         limit: int = 50,
+        **filters: Unpack[FilterKeywords],
     ) -> Listed[RunSummary]:
         """List runs, Gandy's own among them, the newest first; `next` is the `before` of the next page."""
-        name = train_name(self._context, train)
-        wanted = RunFilter(train=name, state=state, manifest=manifest, before=before, limit=limit)
+        check("run_sort", sort, called="sort")
+        given = chosen(self._context, filters)
+        wanted = RunFilter(state=state, sort=sort, before=before, limit=limit, **given)
         return await self._insights.list(wanted)
 
     @Verb
@@ -54,26 +58,21 @@ class RunVerbs(Verbs[Face]):
     async def cancel(
         self,
         *ids: int,
-        train: AnyTrain | str | None = None,
         state: LiveState | None = None,
-        manifest: str | None = None,
         as_operator: str | None = None,
+        **filters: Unpack[FilterKeywords],
     ) -> CancelResult:
         """Cancel runs, started or not: these, or all that match a filter; they are not retried."""
-        wanted = RunFilter(train=train_name(self._context, train), state=state, manifest=manifest)
+        wanted = RunFilter(state=state, **chosen(self._context, filters))
         return await cancel_desk(self._context, self._operator(as_operator)).runs(ids, wanted)
 
     @Verb
     async def preview_cancel(
-        self,
-        *,
-        train: AnyTrain | str | None = None,
-        state: LiveState | None = None,
-        manifest: str | None = None,
+        self, *, state: LiveState | None = None, **filters: Unpack[FilterKeywords]
     ) -> tuple[int, ...]:
         """Return the runs that `cancel` would touch by this filter."""
-        wanted = RunFilter(train=train_name(self._context, train), state=state, manifest=manifest)
-        return await cancel_desk(self._context, self._operator(None)).preview_runs(wanted)
+        wanted = RunFilter(state=state, **chosen(self._context, filters))
+        return await cancel_desk(self._context, self._operator(None)).find_runs(wanted)
 
     @Verb
     async def fail(
@@ -88,6 +87,31 @@ class RunVerbs(Verbs[Face]):
         context, text = self._context, input_json(input, of=f"of run {run_id}")
         desk = QueueDesk(context.database, self._operator(as_operator), owners=context.owners)
         return await desk.rerun(run_id, input_json=text, registry=context.registry)
+
+    @Verb
+    async def rerun_many(
+        self,
+        *ids: int,
+        state: EndedState | None = None,
+        as_operator: str | None = None,
+        **filters: Unpack[FilterKeywords],
+    ) -> RerunResult:
+        """Queue finished runs again with their own inputs: these, or all that match a filter."""
+        wanted = RunFilter(state=state, **chosen(self._context, filters))
+        return await self._rerun_desk(as_operator).runs(ids, wanted)
+
+    @Verb
+    async def preview_rerun_many(
+        self, *, state: EndedState | None = None, **filters: Unpack[FilterKeywords]
+    ) -> tuple[int, ...]:
+        """Return the runs that `rerun_many` would repeat by this filter."""
+        return await self._rerun_desk(None).find(RunFilter(state=state, **chosen(self._context, filters)))
+
+    def _rerun_desk(self, as_operator: str | None) -> RerunDesk:
+        context = self._context
+        return RerunDesk(
+            context.database, self._operator(as_operator), owners=context.owners, registry=context.registry
+        )
 
     @property
     def _insights(self) -> RunInsights:

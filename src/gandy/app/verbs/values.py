@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
+from gandy.app.keywords import FilterKeywords
 from gandy.desk.cancelling import CancelDesk
 from gandy.desk.declarations import NOT_GIVEN, NotGiven
 from gandy.errors import DeclarationError
@@ -19,7 +20,15 @@ if TYPE_CHECKING:
     from gandy.model.owners import Operator
     from gandy.train.registry import AnyTrain as Definition
 
-__all__ = ["NOT_GIVEN", "cancel_desk", "input_json", "known_train", "recurring", "train_name"]
+__all__ = [
+    "NOT_GIVEN",
+    "cancel_desk",
+    "chosen",
+    "input_json",
+    "known_train",
+    "recurring",
+    "train_name",
+]
 
 
 def train_name(context: Context, train: AnyTrain | str | None) -> str | None:
@@ -56,6 +65,24 @@ def recurring(schedule: Cron | Interval | None) -> Cron | Interval | None:
     return schedule
 
 
+_BOUND_OF: Final = {"manifest": "external_id", "since": "moment", "until": "moment"}
+
+
+def chosen(context: Context, filters: FilterKeywords) -> dict[str, Any]:
+    """Check the filters, and return them for the desk."""
+    given: dict[str, Any] = {**filters, "train": train_name(context, filters.get("train"))}
+    if unknown := [name for name in given if name not in FilterKeywords.__annotations__]:
+        raise TypeError(
+            f"there is no filter {unknown[0]!r}; there are {', '.join(FilterKeywords.__annotations__)}"
+        )
+    for name, value in given.items():
+        if value is not None and name != "train":
+            check(_BOUND_OF.get(name, name), value, called=name)
+    return given
+
+
 def cancel_desk(context: Context, operator: Operator) -> CancelDesk:
     """Return the desk that cancels."""
-    return CancelDesk(context.database, operator, context.settings, owners=context.owners)
+    return CancelDesk(
+        context.database, operator, context.settings, owners=context.owners, registry=context.registry
+    )

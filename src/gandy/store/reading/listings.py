@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
-from gandy.errors import RunNotFoundError, RunNotOverError
+from gandy.errors import (
+    DeadLetterNotFoundError,
+    JobNotFoundError,
+    RunNotFoundError,
+    RunNotOverError,
+    ValueBoundsError,
+)
 from gandy.model.manifest import DEFAULT_GROUP
 from gandy.model.run import TrainState
+from gandy.settings.bounds import FIRST_INSTANT, LAST_INSTANT
+from gandy.store.manifests import read_now
 from gandy.store.overriding import ensure_groups
 from gandy.store.owners import narrowed_to_manifest
 from gandy.store.runs import load_run
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gandy.model.owners import Owners
-    from gandy.store.statements import Operation, Rows
+    from gandy.store.statements import Operation, Row, Rows
 
 
 Key: TypeAlias = "int | str"
@@ -26,8 +35,22 @@ Key: TypeAlias = "int | str"
 SEARCHED: Final = 10_000
 #: The first attempt reads this many times the page size.
 _FIRST_TIMES: Final = 4
+#: A walk over all rows reads no row twice: SQLite reads all that it may search, even if fewer are wanted.
+_LARGE_PAGE: Final = 1_000
 #: Above every id.
 _NEWEST: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedRows:
+    """How far a search in texts looked: at the newest rows that the other filters leave."""
+
+    rows: int
+    back_to: datetime | None  #: the time of the oldest of them
+
+    def plus(self, further: SearchedRows) -> SearchedRows:
+        """Combine it with the rows that a search looked at after these."""
+        return SearchedRows(self.rows + further.rows, further.back_to or self.back_to)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +60,7 @@ class Search:
     rows: Rows
     next: Key | None  #: the page or the search continues after this; None: there is no more
     is_cut: bool  #: the search stopped before the page was full; there may be more
+    looked: SearchedRows | None = None  #: None: no text was searched for
 
 
 def below(before: int | None) -> int:
@@ -53,7 +77,8 @@ def search(
     """
     yield statement("keep_order")
     most = max(SEARCHED, limit)
-    for so_many in (min(limit * _FIRST_TIMES, most), most):  # mostly, the first rows match
+    times = _FIRST_TIMES if limit < _LARGE_PAGE else 1
+    for so_many in dict.fromkeys((min(limit * times, most), most)):  # mostly, the first rows match
         rows = yield statement(walk, limit=limit, searched=so_many, **wanted)
         found = _walked(rows, limit, so_many, key=key)
         if not found.is_cut:
@@ -76,31 +101,97 @@ def _page(rows: Rows, limit: int, *, key: str) -> Search:
     return Search(rows, getattr(rows[-1], key) if len(rows) == limit else None, is_cut=False)
 
 
+#: A bound of a time range: an instant, or a period before now.
+Moment: TypeAlias = "datetime | timedelta"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunFilter:
-    """Which runs to list; None does not filter."""
+class JobFilter:
+    """What the filters of runs, entries and letters have in common; None does not filter."""
 
     train: str | None = None
-    state: str | None = None
     manifest: str | None = None
+    group: str | None = None
+    since: Moment | None = None  #: of runs by start, of entries by creation, of letters by parking
+    until: Moment | None = None  #: before this
+    error_has: str | None = None  #: a text, in any case; the desk compares texts, the statements do not
+    input_has: str | None = None  #: the same, in what operators see of the input
     before: int | None = None
     limit: int = 50
 
+    @property
+    def has_texts(self) -> bool:
+        """Whether a text is searched for."""
+        return self.error_has is not None or self.input_has is not None
 
-def list_runs(wanted: RunFilter, owners: Owners) -> Operation[Search]:
-    """Read the newest runs."""
-    owners = yield from narrowed_to_manifest(owners, wanted.manifest)
-    given = {
+
+Filter = TypeVar("Filter", bound=JobFilter)
+
+
+def dated(wanted: Filter) -> Operation[Filter]:
+    """Replace periods by instants, so that all pages of a walk have the same bounds."""
+    if not isinstance(wanted.since, timedelta) and not isinstance(wanted.until, timedelta):
+        return wanted
+    now = yield from read_now()
+    return replace(wanted, since=_instant(wanted.since, now), until=_instant(wanted.until, now))
+
+
+def _instant(moment: Moment | None, now: datetime) -> datetime | None:
+    return max(now, FIRST_INSTANT + moment) - moment if isinstance(moment, timedelta) else moment
+
+
+def _given(wanted: Filter, owners: Owners) -> Operation[dict[str, object]]:
+    """Return the parameters that all searches take."""
+    wanted = yield from dated(wanted)
+    return {
         "owner": owners.bound,
         "train": wanted.train,
-        "state": wanted.state,
+        "manifest": wanted.manifest,
+        "group": wanted.group,
+        "since": wanted.since,
+        "until": wanted.until,
+        "with_input": wanted.input_has is not None,
         "before": below(wanted.before),
     }
+
+
+RunSort: TypeAlias = Literal["id", "start_time"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFilter(JobFilter):
+    """Which runs to list; None does not filter."""
+
+    state: str | None = None
+    sort: RunSort = "id"  #: the newest first; by start, those of one train
+
+
+def list_runs(wanted: RunFilter, owners: Owners) -> Operation[Search]:
+    """Read the newest runs; texts are not compared here."""
+    owners = yield from narrowed_to_manifest(owners, wanted.manifest)
+    given = {**(yield from _given(wanted, owners)), "state": wanted.state}
+    if wanted.sort == "start_time":
+        if wanted.train is None:
+            raise ValueBoundsError("sort", "id, or with a train also start_time", "start_time")
+        last = yield from _last("load_run", wanted.before, owners, missing=RunNotFoundError)
+        given["last"] = LAST_INSTANT if last is None else last.start_time
+        return (yield from search("search_runs_by_start", given, limit=wanted.limit))
     if wanted.manifest is not None:
-        walk = "search_runs_of_manifest"
-        return (yield from search(walk, {**given, "manifest": wanted.manifest}, limit=wanted.limit))
+        return (yield from search("search_runs_of_manifest", given, limit=wanted.limit))
     gather = None if wanted.train is None else "gather_runs_of_train"
     return (yield from search(_walk(wanted.state), given, limit=wanted.limit, gather=gather))
+
+
+def _last(
+    load: str, before: int | None, owners: Owners, *, missing: Callable[[int], Exception]
+) -> Operation[Row | None]:
+    """Read the last row of the page before, whose value in another order than that of ids is needed."""
+    if before is None:
+        return None
+    rows = yield statement(load, id=before, owner=owners.bound)
+    if not rows:
+        raise missing(before)
+    return rows[0]
 
 
 def _walk(state: str | None) -> str:
@@ -119,16 +210,16 @@ WantedStatus: TypeAlias = EntryStatus | Literal["undispatched"]
 Gate: TypeAlias = Literal["open", "time", "manifest", "train"]
 
 
+EntrySort: TypeAlias = Literal["id", "scheduled_at"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntryFilter:
+class EntryFilter(JobFilter):
     """Which entries to list; None does not filter."""
 
     status: WantedStatus | None = None
     gate: Gate | None = None
-    train: str | None = None
-    group: str | None = None
-    before: int | None = None
-    limit: int = 50
+    sort: EntrySort = "id"  #: the newest first; by time, the soonest of those that wait for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,21 +232,41 @@ class Rerun:
     train: str
 
 
+@dataclass(frozen=True, slots=True)
+class RerunResult:
+    """The result of repeating several runs."""
+
+    rerun: tuple[Rerun, ...] = ()
+    not_over: tuple[int, ...] = ()  #: they have not ended
+    unknown: tuple[int, ...] = ()
+
+    def plus(self, other: RerunResult) -> RerunResult:
+        """Combine the results of two batches."""
+        return RerunResult(
+            self.rerun + other.rerun, self.not_over + other.not_over, self.unknown + other.unknown
+        )
+
+
 def list_entries(wanted: EntryFilter, owners: Owners) -> Operation[Search]:
-    """Read the newest entries."""
-    given = {
-        "owner": owners.bound,
-        "status": wanted.status,
-        "gate": wanted.gate,
-        "train": wanted.train,
-        "group": wanted.group,
-        "before": below(wanted.before),
-    }
+    """Read the newest entries; texts are not compared here."""
+    owners = yield from narrowed_to_manifest(owners, wanted.manifest)
+    given = {**(yield from _given(wanted, owners)), "status": wanted.status, "gate": wanted.gate}
+    if wanted.sort == "scheduled_at":
+        is_future = wanted.gate == "time" and wanted.status in {None, "queued", "undispatched"}
+        if not is_future or owners.bound is None:
+            served = "id, or with gate time and a single owner also scheduled_at"
+            raise ValueBoundsError("sort", served, "scheduled_at")
+        last = yield from _last("load_entry", wanted.before, owners, missing=JobNotFoundError)
+        given["last"] = FIRST_INSTANT if last is None else last.scheduled_at
+        given["beyond"] = wanted.before or 0
+        return (yield from search("search_entries_by_time", given, limit=wanted.limit))
     return (yield from search("search_entries", given, limit=wanted.limit, gather=_gather(wanted)))
 
 
 def _gather(wanted: EntryFilter) -> str | None:
     """Return the statement that finds all matches by index; dispatched entries have none."""
+    if wanted.manifest is not None:
+        return "gather_entries_of_manifest"
     match wanted.status:
         case "queued" | "waiting" | "undispatched":
             return "gather_queued_entries"
@@ -182,6 +293,26 @@ def queue_rerun(run_id: int, *, owners: Owners, input_json: str | None = None) -
     return Rerun(rows[0].id, run_id, run.owner, run.train)
 
 
+def queue_reruns(ids: Sequence[int], owners: Owners) -> Operation[RerunResult]:
+    """Queue the finished ones among these runs again, with their own inputs; the others are reported."""
+    found = {row.id: row for row in (yield statement("find_reruns", ids=list(ids), owner=owners.bound))}
+    over = [run_id for run_id in dict.fromkeys(ids) if run_id in found and found[run_id].is_over]
+    made: list[Rerun] = []
+    for owner in sorted({found[run_id].owner for run_id in over}):
+        group_id = (yield from ensure_groups(owner, [DEFAULT_GROUP]))[DEFAULT_GROUP].id
+        for run_id in (each for each in over if found[each].owner == owner):
+            rows = yield statement(
+                "queue_rerun", id=run_id, owner=owner, input=None, default_group_id=group_id
+            )
+            made += [Rerun(row.id, run_id, owner, found[run_id].train) for row in rows]
+        yield statement("notify", payload=f"work:{owner}")
+    return RerunResult(
+        rerun=tuple(made),
+        not_over=tuple(run_id for run_id in ids if run_id in found and not found[run_id].is_over),
+        unknown=tuple(run_id for run_id in ids if run_id not in found),
+    )
+
+
 LetterStatus: TypeAlias = Literal["awaiting_intervention", "retried", "acknowledged"]
 
 #: The limit of counts; a count at the limit is reported as "or more".
@@ -189,29 +320,30 @@ COUNTED: Final = 10_000
 _LETTERS_OF_A_JOB: Final = 50
 
 
+LetterSort: TypeAlias = Literal["id", "resolved_at"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LetterFilter:
+class LetterFilter(JobFilter):
     """Which letters to list; None does not filter."""
 
-    train: str | None = None
-    manifest: str | None = None
     status: LetterStatus | None = None
-    before: int | None = None
-    limit: int = 50
+    sort: LetterSort = "id"  #: the newest first; of resolved letters, also the latest resolution
 
 
 def list_letters(wanted: LetterFilter, owners: Owners) -> Operation[Search]:
-    """Read the newest letters."""
+    """Read the newest letters; texts are not compared here."""
     owners = yield from narrowed_to_manifest(owners, wanted.manifest)
-    given = {
-        "owner": owners.bound,
-        "train": wanted.train,
-        "status": wanted.status,
-        "before": below(wanted.before),
-    }
+    given = {**(yield from _given(wanted, owners)), "status": wanted.status}
+    if wanted.sort == "resolved_at":
+        if wanted.status not in {"retried", "acknowledged"}:
+            expected = "id, or with status retried or acknowledged also resolved_at"
+            raise ValueBoundsError("sort", expected, "resolved_at")
+        last = yield from _last("load_letter", wanted.before, owners, missing=DeadLetterNotFoundError)
+        given["last"] = LAST_INSTANT if last is None else last.resolved_at or FIRST_INSTANT
+        return (yield from search("search_letters_by_resolution", given, limit=wanted.limit))
     if wanted.manifest is not None:
-        walk = "search_letters_of_manifest"
-        return (yield from search(walk, {**given, "manifest": wanted.manifest}, limit=wanted.limit))
+        return (yield from search("search_letters_of_manifest", given, limit=wanted.limit))
     if None not in {owners.bound, wanted.train} and wanted.status == "awaiting_intervention":
         return (yield from search("search_awaiting_letters_of_train", given, limit=wanted.limit))
     gather = None if wanted.status is None else "gather_letters"
@@ -222,10 +354,3 @@ def list_letters_of_runs(runs: Sequence[int], letters: Sequence[int], owners: Ow
     """Read the letters that runs left or were requeued from, and these letters."""
     given = {"runs": list(runs), "letters": list(letters), "limit": _LETTERS_OF_A_JOB}
     return (yield statement("list_letters_of_runs", owner=owners.bound, **given))
-
-
-def count_awaiting(wanted: LetterFilter, owners: Owners) -> Operation[int]:
-    """Count the letters that await an operator, up to the limit."""
-    owners = yield from narrowed_to_manifest(owners, wanted.manifest)
-    of = {"owner": owners.bound, "train": wanted.train, "manifest": wanted.manifest}
-    return int((yield statement("count_awaiting_like", limit=COUNTED, **of))[0].letters)

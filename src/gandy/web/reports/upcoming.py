@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
 
 from fastapi import Query
+from markupsafe import Markup
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
@@ -14,6 +15,7 @@ from gandy.desk.upcoming import DEFAULT_SPAN, ComingManifests, UpcomingFilter, U
 from gandy.web.access.routes import Routes
 from gandy.web.bodies import LARGEST_PAGE, Page, Taken, Word, found_page, shape_of
 from gandy.web.dependencies import CurrentContext
+from gandy.web.rendering import instant
 from gandy.web.surroundings import PAGE_SIZE, Here, PageQuery
 
 router = Routes("/api/v1/upcoming", tag="upcoming")
@@ -104,8 +106,8 @@ def _percent(instant: datetime, found: ComingManifests) -> float:
     return round(100 * min(max(share, 0.0), 1.0), 2)
 
 
-def _ticks(found: ComingManifests) -> list[tuple[float, str]]:
+def _ticks(found: ComingManifests) -> list[tuple[float, Markup]]:
     """Return the places and labels of the time line's axis: its quarters."""
     span = found.until - found.now
-    form = "%H:%M" if span <= DEFAULT_SPAN else "%d %b"
-    return [(25.0 * part, f"{found.now + part * span / 4:{form}}") for part in range(4)]
+    form = "hour" if span <= DEFAULT_SPAN else "day"
+    return [(25.0 * part, instant(found.now + part * span / 4, form)) for part in range(4)]

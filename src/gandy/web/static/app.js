@@ -2,7 +2,83 @@
 (function () {
   "use strict";
 
-  // Instants: how long ago, beside the exact one.
+  // Instants: written in UTC by the server, and here in the zone of the page; how long ago, beside full ones.
+  const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  let isLocal = false;
+  try { isLocal = localStorage.getItem("gandy-zone") === "local"; } catch (error) { isLocal = false; }
+  function zone() {
+    return isLocal ? own : "UTC";
+  }
+  const fields = { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit" };
+  function partsOf(date) {
+    const format = new Intl.DateTimeFormat("en-GB", { ...fields, timeZone: zone(), hourCycle: "h23" });
+    return Object.fromEntries(format.formatToParts(date).map((part) => [part.type, part.value]));
+  }
+  const forms = {
+    full: (at) => at.year + "-" + at.month + "-" + at.day + " " + at.hour + ":" + at.minute + ":" + at.second,
+    minute: (at) => at.year + "-" + at.month + "-" + at.day + " " + at.hour + ":" + at.minute,
+    clock: (at) => at.hour + ":" + at.minute + ":" + at.second,
+    hour: (at) => at.hour + ":" + at.minute,
+    log: (at, date) => forms.clock(at) + "." + String(date.getUTCMilliseconds()).padStart(3, "0"),
+    day: (at, date) => at.day + " " + new Intl.DateTimeFormat("en-US", { month: "short", timeZone: zone() }).format(date),
+  };
+  forms.sentence = forms.full;
+  function written(date, form) {
+    return forms[form](partsOf(date), date);
+  }
+  function writeTimes() {
+    document.querySelectorAll("time[datetime]").forEach((element) => {
+      const date = new Date(element.dateTime);
+      const text = element.firstChild;
+      const said = written(date, element.dataset.form || "full");
+      if (text && text.nodeType === Node.TEXT_NODE && text.data !== said) text.data = said;
+      element.title = written(date, "full") + " " + zone();
+    });
+    document.querySelectorAll("[data-zone]").forEach((button) => {
+      button.disabled = own === "UTC";
+      button.textContent = "Times in " + zone();
+      button.title = own === "UTC" ? "" : "Show times in " + (isLocal ? "UTC" : own);
+    });
+  }
+  function switchZone() {
+    isLocal = !isLocal;
+    try { localStorage.setItem("gandy-zone", isLocal ? "local" : "utc"); } catch (error) { /* for this page only, then */ }
+    writeTimes();
+    document.querySelectorAll("input[data-moment]").forEach((input) => { input.value = typedAgain(input.value); });
+    feedCharts();
+  }
+
+  // Instants in forms: typed without an offset, they are in the zone of the page; they are sent in UTC.
+  const typed = /^\s*(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d)(?::(\d\d)(?:\.\d+)?)?\s*$/;
+  function offsetAt(date) {
+    const at = partsOf(date);
+    return Date.UTC(at.year, at.month - 1, at.day, at.hour, at.minute, at.second) - Math.floor(date.getTime() / 1000) * 1000;
+  }
+  function instantOf(text) {
+    const found = typed.exec(text);
+    if (!found) return null;
+    const [year, month, day, hour, minute, second] = found.slice(1).map((part) => Number(part || 0));
+    const wall = Date.UTC(year, month - 1, day, hour, minute, second);
+    if (!isLocal) return new Date(wall);
+    const guess = new Date(wall - offsetAt(new Date(wall)));
+    return new Date(wall - offsetAt(guess));
+  }
+  const sent = /^\s*\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)\s*$/;
+  let before = isLocal;
+  function typedAgain(text) {
+    const now = isLocal;
+    isLocal = before;
+    const date = sent.test(text) ? new Date(text.trim().replace(" ", "T")) : instantOf(text);
+    before = isLocal = now;
+    return date ? written(date, "full") : text;
+  }
+  document.addEventListener("submit", (event) => {
+    event.target.querySelectorAll("input[data-moment]").forEach((input) => {
+      const date = instantOf(input.value);
+      if (date) input.value = date.toISOString().slice(0, 19) + "Z";
+    });
+  });
+
   const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
   function ago(seconds) {
     const size = Math.abs(seconds);
@@ -13,7 +89,7 @@
   }
   function tellTimes() {
     const now = Date.now();
-    document.querySelectorAll("time[datetime]").forEach((element) => {
+    document.querySelectorAll("time[datetime]:not([data-form])").forEach((element) => {
       let note = element.querySelector("small");
       if (!note) {
         note = document.createElement("small");
@@ -29,7 +105,7 @@
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   }
   function clock(seconds) {
-    return new Date(seconds * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
+    return written(new Date(seconds * 1000), "hour");
   }
   function drawChart(element, data) {
     const bars = uPlot.paths.bars({ size: [0.72, 14], align: 1 });
@@ -38,6 +114,7 @@
       label: each.name, width: 0, stroke: colour(each.colour), fill: colour(each.colour), paths: bars, points: { show: false },
     }));
     const options = {
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), zone()),
       width: element.clientWidth, height: 190, cursor: { y: false }, legend: { show: false }, padding: [8, 18, 0, 0],
       scales: { x: { range: (self, low, high) => [low, high + 60] }, y: { range: (self, low, high) => [0, Math.max(high, 4) * 1.1] } },
       axes: [{ ...axis, size: 28, grid: { show: false }, space: 70, values: (self, marks) => marks.map(clock) }, { ...axis, size: 38 }],
@@ -54,7 +131,7 @@
       const data = await answer.json();
       drawChart(element, data);
       const note = document.querySelector("[data-chart-note]");
-      if (note) note.textContent = data.note;
+      if (note) note.textContent = data.note + "; times in " + zone();
     }
   }
 
@@ -75,6 +152,7 @@
     const opener = event.target.closest("[data-open]");
     if (opener) document.getElementById(opener.dataset.open).showModal();
     if (event.target.closest("[data-close]")) event.target.closest("dialog").close();
+    if (event.target.closest("[data-zone]")) switchZone();
     if (event.target.closest("[data-theme-toggle]")) {
       window.gandyTheme.toggle();
       feedCharts();
@@ -88,7 +166,7 @@
     const busy = live.querySelector("input:checked, details[open], dialog[open], input:focus, textarea:focus, select:focus");
     if (busy || document.hidden || document.querySelector("dialog[open]") || !window.getSelection().isCollapsed) event.preventDefault();
   });
-  document.addEventListener("htmx:afterSettle", tellTimes);
+  document.addEventListener("htmx:afterSettle", () => { writeTimes(); tellTimes(); });
 
   // Keys: g and a letter goes somewhere, / searches, j and k walk a table, ? tells.
   let isGoing = false;
@@ -114,7 +192,9 @@
     else if (event.key === "?") document.getElementById("keys").showModal();
   });
 
+  writeTimes();
   tellTimes();
+  document.querySelectorAll("input[data-moment]").forEach((input) => { if (sent.test(input.value)) input.value = typedAgain(input.value); });
   setInterval(tellTimes, 1000);
   if (document.querySelector("[data-chart]")) {
     feedCharts();

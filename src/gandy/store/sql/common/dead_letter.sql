@@ -18,43 +18,6 @@ SELECT owner, train_name AS train, count(*) AS letters, min(dead_lettered_at) AS
     ORDER BY owner, train_name LIMIT :limit) awaiting
 GROUP BY owner, train_name ORDER BY owner, train_name;
 
--- name: search_letters
--- Newest first; ids ascend in the order of writing.
-SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
-       r.dead_lettered_at, r.resolved_at, r.resolved_by, r.place, r.is_match
-FROM (
-    SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
-           (:owner::text IS NULL OR w.owner = :owner) AND (:train::text IS NULL OR w.train_name = :train)
-           AND (:status::text IS NULL OR w.status = :status) AS is_match
-    FROM (SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by
-          FROM gandy.dead_letter WHERE id < :before ORDER BY id DESC LIMIT :searched) w) r
-LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
-WHERE r.is_match OR r.place = :searched
-ORDER BY r.id DESC LIMIT :limit;
-
--- name: gather_letters
--- All awaiting or all resolved letters, if there are few; otherwise the first row has place = searched.
-SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
-       r.dead_lettered_at, r.resolved_at, r.resolved_by, r.place, r.is_match
-FROM (
-    SELECT w.*, w.id < :before AND (:owner::text IS NULL OR w.owner = :owner)
-           AND (:train::text IS NULL OR w.train_name = :train) AND w.status = :status AS is_match
-    FROM (
-        SELECT a.*, row_number() OVER () AS place FROM (
-            SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by
-            FROM gandy.dead_letter
-            WHERE status = 'awaiting_intervention' AND :status::text = 'awaiting_intervention'
-            ORDER BY owner, train_name, id LIMIT :searched) a
-        UNION ALL
-        SELECT d.*, row_number() OVER () FROM (
-            SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by
-            FROM gandy.dead_letter
-            WHERE status <> 'awaiting_intervention' AND :status::text <> 'awaiting_intervention'
-            ORDER BY resolved_at DESC, id DESC LIMIT :searched) d) w) r
-LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
-WHERE r.is_match OR r.place = :searched
-ORDER BY r.place = :searched DESC, r.id DESC LIMIT :limit;
-
 -- name: load_letter
 -- One letter, with data of its manifest.
 SELECT l.id, l.owner, m.external_id AS manifest, g.name AS group_name, l.train_name AS train, l.input, l.metadata_id AS run_id,
@@ -74,6 +37,11 @@ SELECT l.id FROM gandy.dead_letter l LEFT JOIN gandy.manifest m ON m.id = l.mani
 WHERE l.id > :after AND l.id <= :until AND l.status = 'awaiting_intervention'
   AND (:owner::text IS NULL OR l.owner = :owner) AND (:train::text IS NULL OR l.train_name = :train)
   AND (:manifest::text IS NULL OR m.external_id = :manifest)
+  AND (:since::timestamptz IS NULL OR l.dead_lettered_at >= :since)
+  AND (:older_than::timestamptz IS NULL OR l.dead_lettered_at < :older_than)
+  AND (:group::text IS NULL
+       OR l.manifest_group_id IN (SELECT id FROM gandy.manifest_group
+                                  WHERE name = :group AND (:owner::text IS NULL OR owner = :owner)))
 ORDER BY l.id LIMIT :limit;
 
 -- name: forget_letters

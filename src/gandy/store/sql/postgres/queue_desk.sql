@@ -14,3 +14,11 @@ JOIN gandy.manifest_group g
      (SELECT gandy.now() AS now) now
 WHERE r.id = %(id)s AND (%(owner)s::text IS NULL OR r.owner = %(owner)s)
 RETURNING id;
+
+-- name: find_reruns
+-- Which of these runs there are, and whether they have ended; on PostgreSQL, in every partition.
+SELECT id, owner, name AS train, true AS is_over FROM gandy.history
+WHERE id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR owner = %(owner)s)
+UNION ALL
+SELECT id, owner, train_name, false FROM gandy.work_queue
+WHERE id = ANY(%(ids)s::bigint[]) AND status = 'dispatched' AND (%(owner)s::text IS NULL OR owner = %(owner)s);

@@ -1,12 +1,71 @@
--- name: search_letters_of_manifest
--- By the manifest's own index.
-SELECT r.id, r.owner, :manifest AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
-       r.dead_lettered_at, r.resolved_at, r.resolved_by, r.place, r.is_match
+-- name: search_letters
+-- Newest first; ids ascend in the order of writing.
+SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
+       r.dead_lettered_at, r.resolved_at, r.resolved_by,
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
            (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.train_name = :train)
-           AND (:status IS NULL OR w.status = :status) AS is_match
-    FROM (SELECT manifest_id, id, owner, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by
+           AND (:status IS NULL OR w.status = :status)
+           AND (:group IS NULL
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group
+                              WHERE name = :group AND (:owner IS NULL OR owner = :owner)))
+           AND (:since IS NULL OR w.dead_lettered_at >= :since)
+           AND (:until IS NULL OR w.dead_lettered_at < :until) AS is_match
+    FROM (SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
+                 manifest_group_id, input
+          FROM dead_letter WHERE id < :before ORDER BY id DESC LIMIT :searched) w) r
+LEFT JOIN manifest m ON m.id = r.manifest_id
+WHERE r.is_match OR r.place = :searched
+ORDER BY r.id DESC LIMIT :limit;
+
+-- name: gather_letters
+-- All awaiting or all resolved letters, if there are few; otherwise the first row has place = searched.
+SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
+       r.dead_lettered_at, r.resolved_at, r.resolved_by,
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
+FROM (
+    SELECT w.*, w.id < :before AND (:owner IS NULL OR w.owner = :owner)
+           AND (:train IS NULL OR w.train_name = :train) AND w.status = :status
+           AND (:group IS NULL
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group
+                              WHERE name = :group AND (:owner IS NULL OR owner = :owner)))
+           AND (:since IS NULL OR w.dead_lettered_at >= :since)
+           AND (:until IS NULL OR w.dead_lettered_at < :until) AS is_match
+    FROM (
+        SELECT a.*, row_number() OVER () AS place FROM (
+            SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
+                 manifest_group_id, input
+            FROM dead_letter
+            WHERE status = 'awaiting_intervention' AND :status = 'awaiting_intervention'
+            ORDER BY owner, train_name, id LIMIT :searched) a
+        UNION ALL
+        SELECT d.*, row_number() OVER () FROM (
+            SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
+                 manifest_group_id, input
+            FROM dead_letter
+            WHERE status <> 'awaiting_intervention' AND :status <> 'awaiting_intervention'
+            ORDER BY resolved_at DESC, id DESC LIMIT :searched) d) w) r
+LEFT JOIN manifest m ON m.id = r.manifest_id
+WHERE r.is_match OR r.place = :searched
+ORDER BY r.place = :searched DESC, r.id DESC LIMIT :limit;
+
+-- name: search_letters_of_manifest
+-- By the manifest's own index.
+SELECT r.id, r.owner, :manifest AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
+       r.dead_lettered_at, r.resolved_at, r.resolved_by,
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
+           (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.train_name = :train)
+           AND (:status IS NULL OR w.status = :status)
+           AND (:group IS NULL
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group
+                              WHERE name = :group AND (:owner IS NULL OR owner = :owner)))
+           AND (:since IS NULL OR w.dead_lettered_at >= :since)
+           AND (:until IS NULL OR w.dead_lettered_at < :until) AS is_match
+    FROM (SELECT manifest_id, id, owner, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
+                 manifest_group_id, input
           FROM dead_letter
           WHERE manifest_id = (SELECT id FROM manifest WHERE owner = :owner AND external_id = :manifest) AND id < :before
           ORDER BY id DESC LIMIT :searched) w) r
@@ -16,32 +75,48 @@ ORDER BY r.id DESC LIMIT :limit;
 -- name: search_awaiting_letters_of_train
 -- Awaiting letters of one train, by their own index.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
-       r.dead_lettered_at, r.resolved_at, r.resolved_by, r.place, r.is_match
+       r.dead_lettered_at, r.resolved_at, r.resolved_by,
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
-    SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place, true AS is_match
-    FROM (SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by
+    SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place, true
+           AND (:group IS NULL
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group
+                              WHERE name = :group AND (:owner IS NULL OR owner = :owner)))
+           AND (:since IS NULL OR w.dead_lettered_at >= :since)
+           AND (:until IS NULL OR w.dead_lettered_at < :until) AS is_match
+    FROM (SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
+                 manifest_group_id, input
           FROM dead_letter INDEXED BY ix_dead_letter_awaiting
           WHERE status = 'awaiting_intervention' AND owner = :owner AND train_name = :train AND id < :before
           ORDER BY id DESC LIMIT :searched) w) r
 LEFT JOIN manifest m ON m.id = r.manifest_id
+WHERE r.is_match OR r.place = :searched
 ORDER BY r.id DESC LIMIT :limit;
 
--- name: count_awaiting_like
--- Letters that await an operator, counted up to a limit; each combination of filters has its own index scan.
-SELECT count(*) AS letters FROM (
-    SELECT 1 FROM dead_letter l JOIN manifest m ON m.id = l.manifest_id
-    WHERE m.owner = :owner AND m.external_id = :manifest AND l.status = 'awaiting_intervention'
-      AND (:owner IS NULL OR l.owner = :owner) AND (:train IS NULL OR l.train_name = :train)
-    UNION ALL
-    SELECT 1 FROM (SELECT 1 FROM dead_letter
-     WHERE status = 'awaiting_intervention' AND owner = :owner AND train_name = :train AND :manifest IS NULL LIMIT :limit)
-    UNION ALL
-    SELECT 1 FROM (SELECT 1 FROM dead_letter
-     WHERE status = 'awaiting_intervention' AND owner = :owner AND :train IS NULL AND :manifest IS NULL LIMIT :limit)
-    UNION ALL
-    SELECT 1 FROM (SELECT 1 FROM dead_letter
-     WHERE status = 'awaiting_intervention' AND :owner IS NULL AND :manifest IS NULL AND (:train IS NULL OR train_name = :train)
-     LIMIT :limit));
+-- name: search_letters_by_resolution
+-- Resolved letters, the latest resolution first, by its index.
+SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
+       r.dead_lettered_at, r.resolved_at, r.resolved_by,
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER (ORDER BY w.resolved_at DESC, w.id DESC) AS place,
+           (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.train_name = :train)
+           AND w.status = :status
+           AND (:manifest IS NULL OR w.manifest_id = (SELECT id FROM manifest
+                              WHERE owner = :owner AND external_id = :manifest))
+           AND (:group IS NULL
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group
+                              WHERE name = :group AND (:owner IS NULL OR owner = :owner)))
+           AND (:since IS NULL OR w.dead_lettered_at >= :since)
+           AND (:until IS NULL OR w.dead_lettered_at < :until) AS is_match
+    FROM (SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
+                 manifest_group_id, input
+          FROM dead_letter INDEXED BY ix_dead_letter_resolved
+          WHERE status <> 'awaiting_intervention' AND resolved_at <= :last AND (resolved_at, id) < (:last, :before)
+          ORDER BY resolved_at DESC, id DESC LIMIT :searched) w) r
+LEFT JOIN manifest m ON m.id = r.manifest_id
+WHERE r.is_match OR r.place = :searched
+ORDER BY r.resolved_at DESC, r.id DESC LIMIT :limit;
 
 -- name: list_letters_of_runs
 -- The dead letters that runs left, that runs were requeued from, and these letters.

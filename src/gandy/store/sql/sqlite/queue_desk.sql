@@ -13,3 +13,11 @@ JOIN manifest_group g
     ON g.id = coalesce((SELECT k.id FROM manifest_group k WHERE k.id = r.manifest_group_id AND k.owner = r.owner), :default_group_id)
 WHERE r.id = :id AND (:owner IS NULL OR r.owner = :owner)
 RETURNING id;
+
+-- name: find_reruns
+-- Which of these runs there are, and whether they have ended.
+SELECT id, owner, name AS train, 1 AS is_over FROM history
+WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :owner)
+UNION ALL
+SELECT id, owner, train_name, 0 FROM work_queue
+WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'dispatched' AND (:owner IS NULL OR owner = :owner);

@@ -1,12 +1,52 @@
+-- name: search_runs
+-- Newest first; ids ascend in the order of creation. The walk is bounded: a last row with place = searched marks the limit.
+-- Live runs, which are few, are read by their index and then sorted.
+WITH live AS MATERIALIZED (
+    SELECT id, owner, train_name, train_state, manifest_id, attempt, due_at, start_time,
+           nullif(start_time, start_time) AS end_time, NULL AS failure_exception, NULL AS failure_reason,  -- typed, and null
+           manifest_group_id, input
+    FROM work_queue WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress')
+)
+SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
+       r.start_time, r.end_time, r.failure_exception, r.failure_reason,
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
+           (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train)
+           AND (:state IS NULL OR w.train_state = :state)
+           AND (:group IS NULL
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group
+                              WHERE name = :group AND (:owner IS NULL OR owner = :owner)))
+           AND (:since IS NULL OR w.start_time >= :since)
+           AND (:until IS NULL OR w.start_time < :until) AS is_match
+    FROM (
+        SELECT * FROM (
+            SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason,
+                     manifest_group_id, input
+            FROM history WHERE id < :before ORDER BY id DESC LIMIT :searched) h
+        UNION ALL
+        SELECT * FROM (
+            SELECT * FROM live WHERE id < :before ORDER BY id DESC LIMIT :searched) q
+        ORDER BY id DESC LIMIT :searched) w) r
+LEFT JOIN manifest m ON m.id = r.manifest_id
+WHERE r.is_match OR r.place = :searched
+ORDER BY r.id DESC LIMIT :limit;
+
 -- name: search_live_runs
 -- Unfinished runs have an index of their own in the queue.
 SELECT r.id, r.owner, r.train_name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
-       r.start_time, NULL AS end_time, NULL AS failure_exception, NULL AS failure_reason, r.place, r.is_match
+       r.start_time, NULL AS end_time, NULL AS failure_exception, NULL AS failure_reason,
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
            (:train IS NULL OR w.train_name = :train)
-           AND (:state IS NULL OR w.train_state = :state) AS is_match
-    FROM (SELECT id, owner, train_name, train_state, manifest_id, attempt, due_at, start_time
+           AND (:state IS NULL OR w.train_state = :state)
+           AND (:group IS NULL
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group
+                              WHERE name = :group AND (:owner IS NULL OR owner = :owner)))
+           AND (:since IS NULL OR w.start_time >= :since)
+           AND (:until IS NULL OR w.start_time < :until) AS is_match
+    FROM (SELECT id, owner, train_name, train_state, manifest_id, attempt, due_at, start_time, manifest_group_id, input
           FROM work_queue INDEXED BY ix_work_queue_live_run
           WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress') AND (:owner IS NULL OR owner = :owner)
             AND +id < :before ORDER BY id DESC LIMIT :searched) w) r
@@ -17,11 +57,18 @@ ORDER BY r.id DESC LIMIT :limit;
 -- name: search_unsuccessful_runs
 -- Failed and cancelled runs, by their own index.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
-       r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
+       r.start_time, r.end_time, r.failure_exception, r.failure_reason,
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
-           (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train) AS is_match
-    FROM (SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason
+           (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train)
+           AND (:group IS NULL
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group
+                              WHERE name = :group AND (:owner IS NULL OR owner = :owner)))
+           AND (:since IS NULL OR w.start_time >= :since)
+           AND (:until IS NULL OR w.start_time < :until) AS is_match
+    FROM (SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason,
+                     manifest_group_id, input
           FROM history INDEXED BY ix_history_unsuccessful
           WHERE train_state <> 'completed' AND train_state = :state AND id < :before
           ORDER BY id DESC LIMIT :searched) w) r
@@ -32,18 +79,26 @@ ORDER BY r.id DESC LIMIT :limit;
 -- name: search_runs_of_manifest
 -- Its history by index, and its live run, if any, by the manifest's active_run_id.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, :manifest AS manifest, r.attempt, r.due_at,
-       r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
+       r.start_time, r.end_time, r.failure_exception, r.failure_reason,
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train)
-           AND (:state IS NULL OR w.train_state = :state) AS is_match
+           AND (:state IS NULL OR w.train_state = :state)
+           AND (:group IS NULL
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group
+                              WHERE name = :group AND (:owner IS NULL OR owner = :owner)))
+           AND (:since IS NULL OR w.start_time >= :since)
+           AND (:until IS NULL OR w.start_time < :until) AS is_match
     FROM (
         SELECT h.*, row_number() OVER (ORDER BY h.id DESC) AS place
-        FROM (SELECT id, owner, name, train_state, attempt, due_at, start_time, end_time, failure_exception, failure_reason
+        FROM (SELECT id, owner, name, train_state, attempt, due_at, start_time, end_time, failure_exception, failure_reason,
+                     manifest_group_id, input
               FROM history INDEXED BY ix_history_manifest
               WHERE manifest_id = (SELECT id FROM manifest WHERE owner = :owner AND external_id = :manifest) AND id < :before
               ORDER BY id DESC LIMIT :searched) h
         UNION ALL
-        SELECT id, owner, train_name, train_state, attempt, due_at, start_time, NULL, NULL, NULL, 0 FROM work_queue
+        SELECT id, owner, train_name, train_state, attempt, due_at, start_time, NULL, NULL, NULL,
+               manifest_group_id, input, 0 FROM work_queue
         WHERE id = (SELECT active_run_id FROM manifest WHERE owner = :owner AND external_id = :manifest)
           AND train_state IS NOT NULL AND id < :before) w) r
 WHERE r.is_match OR r.place = :searched
@@ -52,21 +107,65 @@ ORDER BY r.id DESC LIMIT :limit;
 -- name: gather_runs_of_train
 -- All runs of a train if there are few; otherwise the first row has place = searched. Live runs have no index by train.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
-       r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
+       r.start_time, r.end_time, r.failure_exception, r.failure_reason,
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, (:owner IS NULL OR w.owner = :owner) AND w.name = :train
-           AND (:state IS NULL OR w.train_state = :state) AND w.id < :before AS is_match
+           AND (:state IS NULL OR w.train_state = :state) AND w.id < :before
+           AND (:group IS NULL
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group
+                              WHERE name = :group AND (:owner IS NULL OR owner = :owner)))
+           AND (:since IS NULL OR w.start_time >= :since)
+           AND (:until IS NULL OR w.start_time < :until) AS is_match
     FROM (
         SELECT h.*, row_number() OVER () AS place
-        FROM (SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason
+        FROM (SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason,
+                     manifest_group_id, input
               FROM history INDEXED BY ix_history_name
-              WHERE name = :train ORDER BY start_time DESC LIMIT :searched) h
+              WHERE name = :train AND start_time >= coalesce(:since, '') AND start_time < coalesce(:until, '~')
+              ORDER BY start_time DESC LIMIT :searched) h
         UNION ALL
         SELECT l.*, CASE WHEN row_number() OVER () = 4 * :searched THEN :searched ELSE 0 END
-        FROM (SELECT id, owner, train_name, train_state, manifest_id, attempt, due_at, start_time, NULL, NULL, NULL
+        FROM (SELECT id, owner, train_name, train_state, manifest_id, attempt, due_at, start_time, NULL, NULL, NULL, manifest_group_id, input
               FROM work_queue INDEXED BY ix_work_queue_live_run
               WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress') AND +id < :before
               ORDER BY id DESC LIMIT 4 * :searched) l) w) r
 LEFT JOIN manifest m ON m.id = r.manifest_id
 WHERE r.is_match OR r.place = :searched
 ORDER BY r.place = :searched DESC, r.id DESC LIMIT :limit;
+
+-- name: search_runs_by_start
+-- The runs of one train, the latest start first, by the index of trains and starts.
+SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
+       r.start_time, r.end_time, r.failure_exception, r.failure_reason,
+       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER (ORDER BY w.start_time DESC, w.id DESC) AS place,
+           (:owner IS NULL OR w.owner = :owner) AND (:state IS NULL OR w.train_state = :state)
+           AND (:manifest IS NULL OR w.manifest_id = (SELECT id FROM manifest
+                              WHERE owner = :owner AND external_id = :manifest))
+           AND (:group IS NULL
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group
+                              WHERE name = :group AND (:owner IS NULL OR owner = :owner)))
+           AND (:since IS NULL OR w.start_time >= :since)
+           AND (:until IS NULL OR w.start_time < :until) AS is_match
+    FROM (
+        SELECT * FROM (
+            SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason,
+                   manifest_group_id, input
+            FROM history INDEXED BY ix_history_name
+            WHERE name = :train AND start_time >= coalesce(:since, '') AND start_time < coalesce(:until, '~')
+              AND start_time <= :last AND (start_time, id) < (:last, :before)
+            ORDER BY start_time DESC, id DESC LIMIT :searched) h
+        UNION ALL
+        SELECT * FROM (
+            SELECT id, owner, train_name, train_state, manifest_id, attempt, due_at, start_time, NULL, NULL, NULL,
+                   manifest_group_id, input
+            FROM work_queue INDEXED BY ix_work_queue_live_run
+            WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress') AND train_name = :train
+              AND (start_time, id) < (:last, :before)
+            ORDER BY start_time DESC, id DESC LIMIT :searched) q
+        ORDER BY start_time DESC, id DESC LIMIT :searched) w) r
+LEFT JOIN manifest m ON m.id = r.manifest_id
+WHERE r.is_match OR r.place = :searched
+ORDER BY r.start_time DESC, r.id DESC LIMIT :limit;

@@ -1,0 +1,163 @@
+"""Walks over all rows that match a filter, and previews of what a bulk verb will touch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Final, Generic
+
+from gandy.desk.choosing.texts import MOST_ROWS, search_listing
+from gandy.errors import ValueBoundsError
+from gandy.store.reading.listings import COUNTED, Filter, JobFilter, dated
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+
+    from gandy.desk.choosing.texts import Listing
+    from gandy.model.owners import Owners
+    from gandy.store.drivers.database import ReadingRunner
+    from gandy.store.reading.listings import SearchedRows
+    from gandy.store.statements import Row
+    from gandy.train.registry import Registry
+
+AT_ONCE: Final = 500
+_COUNTED_AT_ONCE: Final = 2_500
+_MOST_READS: Final = 40  #: of a preview; each looks at 10,000 rows or finds a page of them
+MOST_NAMED: Final = 1_000  #: ids in a preview
+_PAGE: Final = frozenset({"before", "limit", "sort"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewPart:
+    """The jobs of one train in one state."""
+
+    train: str
+    state: str
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a bulk verb will touch."""
+
+    jobs: int
+    is_at_least: bool  #: there are more than were counted
+    parts: tuple[PreviewPart, ...]
+    ids: tuple[int, ...]  #: the first of them
+    looked: SearchedRows | None  #: how far a search in texts looked
+
+
+class JobWalk(Generic[Filter]):
+    """A walk over a listing, from the newest row to the oldest; later rows are not part of it."""
+
+    def __init__(
+        self,
+        database: ReadingRunner,
+        listing: Listing[Filter],
+        wanted: Filter,
+        *,
+        owners: Owners,
+        registry: Registry | None,
+        keep: Callable[[Row], bool] | None = None,
+    ) -> None:
+        """Take what selects the rows; `keep` leaves out some that no filter can."""
+        self.looked: SearchedRows | None = None
+        self.reads = 0
+        self.is_whole = False  #: the walk has come to its end
+        self._database = database
+        self._listing = listing
+        self._wanted = wanted
+        self._owners = owners
+        self._registry = registry
+        self._keep = keep
+
+    async def pages(
+        self, limit: int | None = None, *, most_reads: int | None = None
+    ) -> AsyncIterator[Sequence[Row]]:
+        """Yield the rows page by page; a search in texts ends after its most rows."""
+        page: Filter = replace(
+            await self._database.read(dated(self._wanted)), limit=limit or AT_ONCE, before=None
+        )
+        while most_reads is None or self.reads < most_reads:
+            self.reads += 1
+            left = MOST_ROWS - (self.looked.rows if self.looked else 0)
+            operation = search_listing(self._listing, page, self._owners, registry=self._registry, most=left)
+            found = await self._database.read(operation)
+            self._note(found.looked)
+            rows = [row for row in found.rows if self._keep is None or self._keep(row)]
+            if rows:
+                yield rows
+            is_over = self.looked is not None and self.looked.rows >= MOST_ROWS
+            if found.next is None or is_over:
+                self.is_whole = True
+                return
+            page = replace(page, before=int(found.next))
+
+    async def ids(self) -> AsyncIterator[Sequence[int]]:
+        """Yield the ids of the rows page by page."""
+        async for rows in self.pages():
+            yield [row.id for row in rows]
+
+    async def preview(self) -> Preview:
+        """Count what matches, up to the limit of counts, and of reads where matches are rare."""
+        parts: Counter[tuple[str, str]] = Counter()
+        ids: list[int] = []
+        async for rows in self.pages(_COUNTED_AT_ONCE, most_reads=_MOST_READS):
+            ids += [row.id for row in rows[: MOST_NAMED - len(ids)]]
+            parts.update((row.train, self._listing.state_of(row)) for row in rows)
+            if parts.total() >= COUNTED:
+                break
+        return Preview(
+            jobs=parts.total(),
+            is_at_least=not self.is_whole,
+            parts=tuple(
+                PreviewPart(train=train, state=state, jobs=jobs)
+                for (train, state), jobs in sorted(parts.items(), key=lambda each: (-each[1], each[0]))
+            ),
+            ids=tuple(ids),
+            looked=self.looked,
+        )
+
+    def _note(self, looked: SearchedRows | None) -> None:
+        if looked is not None:
+            self.looked = looked if self.looked is None else self.looked.plus(looked)
+
+
+def both(first: Preview, second: Preview) -> Preview:
+    """Combine the previews of two walks."""
+    looked = first.looked
+    if looked is not None and second.looked is not None:
+        looked = looked.plus(second.looked)
+    return Preview(
+        jobs=first.jobs + second.jobs,
+        is_at_least=first.is_at_least or second.is_at_least,
+        parts=first.parts + second.parts,
+        ids=tuple(dict.fromkeys(first.ids + second.ids))[:MOST_NAMED],
+        looked=looked,
+    )
+
+
+def preview_of_ids(ids: Sequence[int]) -> Preview:
+    """Return the preview of selected rows, which are not read."""
+    found = tuple(dict.fromkeys(ids))
+    return Preview(jobs=len(found), is_at_least=False, parts=(), ids=found[:MOST_NAMED], looked=None)
+
+
+def chosen(wanted: JobFilter) -> Mapping[str, object]:
+    """Return the values of a filter, without those that select a page."""
+    return {each.name: getattr(wanted, each.name) for each in fields(wanted) if each.name not in _PAGE}
+
+
+def refuse_unclear(what: str, ids: Sequence[int], wanted: JobFilter) -> None:
+    """Refuse a call without ids and filter, which could mean everything, and a call with both."""
+    given = chosen(wanted)
+    is_filtered = any(value is not None for value in given.values())
+    if bool(ids) == is_filtered:
+        by = "both" if is_filtered else "nothing"
+        raise ValueBoundsError(what, f"chosen by ids, or by {', '.join(given)}", f"by {by}")
+
+
+async def batches(ids: Sequence[int]) -> AsyncIterator[Sequence[int]]:
+    """Yield given ids in batches."""
+    for start in range(0, len(ids), AT_ONCE):
+        yield ids[start : start + AT_ONCE]

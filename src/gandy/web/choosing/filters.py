@@ -1,0 +1,154 @@
+"""The filters that runs, entries and letters have in common, as a query, a body and a form."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from gandy.settings.bounds import BOUNDS, RefusedValueError
+from gandy.web.bodies import MOST_AT_ONCE, Body, Id, LookedAnswer, Paged, Taken, Word
+from gandy.web.surroundings import PageQuery
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
+
+    from gandy.desk.choosing.walks import Preview
+
+_COMMON: Final = ("train", "manifest", "group", "since", "until", "error_has", "input_has")
+_ERROR = "A text in the error, in any case."
+_INPUT = "A text in the input as it is shown: as JSON, with masks in place of secrets; in any case."
+_SINCE = "Only from this instant on; a number is seconds before now."
+_UNTIL = "Only before this instant; a number is seconds before now."
+
+
+class Chosen(BaseModel):
+    """The filters that runs, entries and letters have in common."""
+
+    train: Word | None = None
+    manifest: Word | None = None
+    group: Word | None = None
+    error_has: Annotated[str, Taken("error_has")] | None = Field(None, description=_ERROR)
+    input_has: Annotated[str, Taken("input_has")] | None = Field(None, description=_INPUT)
+
+    def common(self) -> dict[str, Any]:
+        """Return them for the desk."""
+        return {name: getattr(self, name) for name in _COMMON}
+
+
+class ChosenQuery(Paged, Chosen):
+    """The query of a listing."""
+
+    since: Annotated[datetime | timedelta, Taken("moment", is_query=True)] | None = Field(
+        None, description=_SINCE
+    )
+    until: Annotated[datetime | timedelta, Taken("moment", is_query=True)] | None = Field(
+        None, description=_UNTIL
+    )
+
+
+class ChosenBody(Body, Chosen):
+    """The body of a bulk change."""
+
+    ids: list[Id] | None = Field(None, max_length=MOST_AT_ONCE)
+    group: Annotated[str, Taken("group")] | None = None
+    since: Annotated[datetime | timedelta, Taken("moment")] | None = Field(None, description=_SINCE)
+    until: Annotated[datetime | timedelta, Taken("moment")] | None = Field(None, description=_UNTIL)
+    preview: bool = Field(False, description="Change nothing; return what a filter would change.")
+
+    @model_validator(mode="after")
+    def _preview_takes_a_filter(self) -> Self:
+        if self.preview and self.ids is not None:
+            raise PydanticCustomError("out_of_bounds", "a preview takes a filter, not ids")
+        return self
+
+
+def _moment(text: str) -> str:
+    """Refuse a text that is neither an instant nor a period."""
+    try:
+        BOUNDS["moment"].take_text(text)
+    except RefusedValueError as error:
+        raise PydanticCustomError("out_of_bounds", "{problem}", {"problem": str(error)}) from None
+    return text
+
+
+Typed = Annotated[str, Field(max_length=100), AfterValidator(_moment)]
+
+
+class ChosenPageQuery(PageQuery, Chosen):
+    """The query of a page; times stay as they were typed, so that links repeat them."""
+
+    since: Typed | None = None
+    until: Typed | None = None
+    sort: str | None = None
+
+    def common(self) -> dict[str, Any]:
+        """Return the filters for the desk."""
+        found = {name: getattr(self, name) for name in _COMMON}
+        for name in ("since", "until"):
+            if found[name] is not None:
+                found[name] = BOUNDS["moment"].take_text(found[name])
+        return found
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether there is a filter."""
+        return bool(self.model_dump(exclude_none=True, exclude={"before", "sort"}))
+
+    def fields(self) -> dict[str, str]:
+        """Return the filters as hidden fields of a form."""
+        return {
+            name: str(value)
+            for name, value in self.model_dump(
+                mode="json", exclude_none=True, exclude={"before", "sort"}
+            ).items()
+        }
+
+
+class BulkForm(ChosenPageQuery):
+    """What a page asks to change: the selected rows, or all that match its filters."""
+
+    scope: Literal["selected", "all"] = "selected"
+    ids: list[Id] = Field([], max_length=MOST_AT_ONCE)
+
+    def fields(self) -> dict[str, str]:
+        """Return the filters and the scope as hidden fields; the ids are repeated by the template."""
+        chosen = self.model_dump(mode="json", exclude_none=True, exclude={"before", "sort", "ids"})
+        return {name: str(value) for name, value in chosen.items()}
+
+    @property
+    def chosen_ids(self) -> list[int]:
+        """Return the ids, if the selected rows are meant."""
+        return self.ids if self.scope == "selected" else []
+
+
+class PreviewPartAnswer(BaseModel):
+    """The jobs of one train in one state."""
+
+    train: str
+    state: str
+    jobs: int
+
+
+class PreviewAnswer(BaseModel):
+    """What a bulk change would touch; nothing was changed."""
+
+    preview: Literal[True] = True
+    jobs: int
+    is_at_least: bool = Field(description="There are more than were counted.")
+    parts: list[PreviewPartAnswer]
+    ids: list[int] = Field(description="The first 1,000 of them.")
+    looked: LookedAnswer | None = Field(description="How far a search in texts looked; null: it was none.")
+
+    @classmethod
+    def of(cls, found: Preview) -> PreviewAnswer:
+        """Convert the preview of the desk."""
+        return cls.model_validate(found, from_attributes=True)
+
+
+def sorts(query: ChosenPageQuery, path: str, served: Mapping[str, bool]) -> dict[str, str | None]:
+    """Return the address of the listing in the order of each column; None where no index serves it."""
+    return {name: query.address(path, sort=name) if is_served else None for name, is_served in served.items()}

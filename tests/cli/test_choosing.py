@@ -1,0 +1,103 @@
+"""Choosing among many jobs on the command line: filters, orders, previews and what is said about them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.doors.neighbours import CALLER, ids, rows, shared_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from click.testing import Result
+
+    from tests.cli.conftest import Gandy
+
+__all__ = ["shared_url"]
+
+
+@pytest.fixture
+def market(shared_url: str, gandy: Gandy, folder: Path, imports: None) -> Callable[..., Result]:
+    """The command line of an application that has jobs in every state."""
+    assert imports is None
+    (folder / "market.py").write_text(
+        f"from tests.doors.neighbours import make_app\napp = make_app({CALLER!r})\n"
+    )
+    env = {"GANDY_APP": "market:app", "GANDY_DATABASE_URL": shared_url}
+    return lambda *arguments: gandy(*arguments, env=env)
+
+
+def listed(market: Callable[..., Result], *arguments: str) -> list[int]:
+    ended = market(*arguments, "--all", "--json")
+    assert ended.exit_code == 0, ended.stderr
+    return [row["id"] for row in json.loads(ended.stdout)]
+
+
+def test_listings_take_the_same_filters_and_say_how_far_they_looked(market: Callable[..., Result]) -> None:
+    everything = listed(market, "runs", "list", "--train", "send")
+    for noun in ("runs", "queue", "dead-letters"):
+        for more in (["--since", "1d"], ["--until", "2999-01-01T00:00:00Z"], ["--group", "nobody"]):
+            assert market(noun, "list", *more).exit_code == 0
+        found = market(noun, "list", "--error-has", "unlucky", "--input-has", "13", "--json")
+        assert isinstance(json.loads(found.stdout), list), "the shape of the list is as it was"
+        assert "Looked at the texts of the newest" in found.stderr
+    unlucky = listed(market, "runs", "list", "--error-has", "UNLUCKY")
+    assert unlucky
+    assert set(unlucky) < set(everything)
+    assert listed(market, "runs", "list", "--train", "send", "--sort", "start_time") != []
+    assert sorted(listed(market, "runs", "list", "--train", "send", "--since", "1d")) == sorted(everything)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["runs", "list", "--sort", "took"], "'id', 'start_time'"),
+        (["runs", "list", "--sort", "start_time"], "with a train also start_time"),
+        (["queue", "list", "--sort", "scheduled_at"], "with gate time and a single owner also scheduled_at"),
+        (["runs", "list", "--since", "someday"], "before now, or a datetime"),
+        (["runs", "rerun"], "must be chosen by ids, or by"),
+        (["runs", "rerun", "1", "2", "--input", "3"], "--input replaces the input of a single run"),
+        (["dead-letters", "requeue", "1", "--since", "1h"], "filters select among --all"),
+    ],
+)
+def test_what_cannot_be_done_is_said(market: Callable[..., Result], arguments: list[str], said: str) -> None:
+    ended = market(*arguments)
+
+    assert ended.exit_code in {1, 2}
+    assert said in " ".join(ended.stderr.split())
+
+
+def test_many_runs_are_repeated_after_a_preview(market: Callable[..., Result], shared_url: str) -> None:
+    chosen = ["runs", "rerun", "--train", "send", "--state", "failed", "--since", "1d"]
+    before = ids(shared_url, "work_queue", "status = 'queued'", owner=CALLER)
+
+    asked = market(*chosen)
+
+    assert asked.exit_code == 2
+    assert "failed of send" in asked.stderr
+    assert "No terminal to confirm on; pass --yes." in asked.stderr
+    assert ids(shared_url, "work_queue", "status = 'queued'", owner=CALLER) == before
+    done = json.loads(market(*chosen, "--yes", "--json").stdout)
+    assert f"Rerun {len(done['rerun'])} jobs?" in asked.stderr
+    assert {each["repeats"] for each in done["rerun"]} == set(
+        listed(market, "runs", "list", "--train", "send", "--state", "failed")
+    )
+    (deed, *_) = rows(shared_url, "SELECT action, face FROM audit ORDER BY id DESC LIMIT 1")
+    assert dict(deed) == {"action": "rerun", "face": "cli"}
+    assert market("runs", "rerun", "777777", "888888", "--json").exit_code == 1
+
+
+def test_letters_of_a_text_are_previewed_and_resolved(market: Callable[..., Result]) -> None:
+    chosen = ["dead-letters", "acknowledge", "--all", "--note", "seen", "--input-has", "13"]
+
+    asked = market(*chosen)
+    done = market(*chosen, "--yes", "--json")
+
+    number = len(json.loads(done.stdout)["acknowledged"])
+    assert number > 0
+    assert f"Acknowledge {number} dead letter" in asked.stderr
+    assert "awaiting intervention of send" in asked.stderr

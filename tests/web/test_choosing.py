@@ -1,0 +1,163 @@
+"""Choosing among many jobs by REST and on pages: filters, orders, previews, confirmations."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.web.conftest import browser_of
+from tests.web.shop import PASSWORD
+from tests.web.test_pages import submit
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    import httpx
+
+    from gandy import Gandy
+
+API = "/api/v1"
+
+
+@pytest.fixture
+async def pages(shop: Gandy) -> AsyncIterator[httpx.AsyncClient]:
+    """A browser in which an operator has logged in."""
+    async with browser_of(shop) as found:
+        yield found
+
+
+async def found(client: httpx.AsyncClient, noun: str, **query: object) -> dict[str, Any]:
+    answer = await client.get(f"{API}/{noun}", params={key: str(value) for key, value in query.items()})
+    assert answer.status_code == 200, answer.text
+    page: dict[str, Any] = answer.json()
+    return page
+
+
+async def changed(client: httpx.AsyncClient, place: str, **body: object) -> dict[str, Any]:
+    answer = await client.post(f"{API}/{place}", json=body)
+    assert answer.status_code == 200, answer.text
+    result: dict[str, Any] = answer.json()
+    return result
+
+
+async def test_a_search_in_texts_is_in_the_envelope_of_the_answer(client: httpx.AsyncClient) -> None:
+    errors = await found(client, "runs", error_has="CANNOT READ", state="failed")
+    inputs = await found(client, "runs", input_has="oslo", since="1h")
+    letters = await found(client, "dead-letters", error_has="cannot read", input_has='"line": "a"')
+    plain = await found(client, "runs", since=3_600)
+
+    assert {run["train"] for run in errors["items"]} == {"read_feed"}
+    assert errors["looked"]["rows"] == len(errors["items"])
+    assert [run["train"] for run in inputs["items"]] == ["send_parcel"]
+    assert inputs["looked"]["back_to"] is not None
+    assert len(letters["items"]) == 1
+    assert plain["looked"] is None
+    assert len(plain["items"]) >= 4
+
+
+async def test_a_password_is_not_found(client: httpx.AsyncClient) -> None:
+    for noun in ("runs", "queue", "dead-letters"):
+        page = await found(client, noun, input_has=PASSWORD)
+        assert (page["items"], page["next"], page["is_cut"]) == ([], None, False)
+    assert [run["train"] for run in (await found(client, "runs", input_has='"ada"'))["items"]] == ["log_in"]
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("runs?sort=took", "'id' or 'start_time'"),
+        ("runs?sort=start_time", "with a train also start_time"),
+        ("queue?sort=priority", "'id' or 'scheduled_at'"),
+        ("dead-letters?sort=resolved_at", "with status retried or acknowledged also resolved_at"),
+        ("runs?since=yesterday", "before now, or a datetime"),
+    ],
+)
+async def test_what_cannot_be_served_is_refused_with_what_can(
+    client: httpx.AsyncClient, place: str, said: str
+) -> None:
+    answer = await client.get(f"{API}/{place}")
+
+    assert answer.status_code == 422
+    assert said in answer.text
+
+
+async def test_a_bulk_change_by_rest_is_previewed_and_then_done(client: httpx.AsyncClient) -> None:
+    chosen = {"train": "read_feed", "state": "failed"}
+    preview = await changed(client, "runs/rerun", **chosen, preview=True)
+    assert preview["preview"]
+    assert preview["parts"] == [{"train": "read_feed", "state": "failed", "jobs": preview["jobs"]}]
+    assert (await found(client, "queue", train="read_feed", status="queued"))["items"] == []
+
+    done = await changed(client, "runs/rerun", **chosen)
+    assert sorted(each["repeats"] for each in done["rerun"]) == sorted(preview["ids"])
+
+    queued = {"train": "read_feed", "since": 3_600}
+    assert (await changed(client, "queue/cancel", **queued, preview=True))["jobs"] == len(done["rerun"])
+    assert len((await changed(client, "queue/cancel", **queued))["cancelled"]) == len(done["rerun"])
+
+    by_text = {"input_has": '"line":"b"', "note": "seen"}
+    letters = await changed(client, "dead-letters/acknowledge", **by_text, preview=True)
+    assert letters["jobs"] == 1
+    assert letters["looked"]["rows"] >= 1
+    closed = await changed(client, "dead-letters/acknowledge", **by_text, all=True)
+    assert closed["resolved"] == letters["ids"]
+    actions = {deed["action"] for deed in (await found(client, "audit"))["items"]}
+    assert {"rerun", "cancel run"} <= actions
+
+
+async def test_a_preview_of_ids_and_a_change_of_everything_are_refused(client: httpx.AsyncClient) -> None:
+    for body in ({"ids": [1], "preview": True}, {}, {"ids": [1], "train": "send_parcel"}):
+        for place in ("runs/cancel", "runs/rerun", "queue/cancel"):
+            assert (await client.post(f"{API}/{place}", json=body)).status_code == 422, (place, body)
+
+
+async def test_runs_of_a_filter_are_repeated_after_a_confirmation(pages: httpx.AsyncClient) -> None:
+    listing = "/runs?state=failed&error_has=cannot+read"
+    shown = (await pages.get(listing)).text
+    assert "all that match the filters" in shown
+    assert "Looked at the texts of the newest" in shown
+    fields = {"verb": "rerun", "scope": "all", "state": "failed", "error_has": "cannot read"}
+
+    asked = await submit(pages, listing, "/runs/preview", **fields)
+    number = re.search(r"Rerun (\d+) runs\?", asked.text)
+    assert number is not None
+    assert "read_feed" in asked.text
+    assert (await found(pages, "queue", train="read_feed", status="queued"))["items"] == []
+
+    done = await submit(pages, listing, "/runs/apply", **fields)
+    assert f"{number[1]} queued again." in done.text
+
+
+async def test_selected_rows_are_changed_and_their_filters_are_not(pages: httpx.AsyncClient) -> None:
+    (entry, *_) = (await found(pages, "queue", status="queued", gate="time"))["items"]
+    fields = {"verb": "cancel", "scope": "selected", "train": "nobody", "ids": str(entry["id"])}
+
+    asked = await submit(pages, "/queue", "/queue/preview", **fields)
+    assert "Cancel 1 entry?" in asked.text
+    assert "1 cancelled." in (await submit(pages, "/queue", "/queue/apply", **fields)).text
+
+    nothing = await submit(pages, "/runs", "/runs/preview", verb="cancel", scope="selected")
+    assert "Select some rows first." in nothing.text
+
+
+async def test_a_heading_sorts_where_an_index_serves_it(pages: httpx.AsyncClient) -> None:
+    assert "sort=start_time" not in (await pages.get("/runs")).text
+    of_a_train = (await pages.get("/runs?train=send_parcel")).text
+    assert 'href="/runs?train=send_parcel&amp;sort=start_time"' in of_a_train
+    sorted_page = (await pages.get("/runs?train=send_parcel&sort=start_time")).text
+    assert 'aria-sort="descending"' in sorted_page
+    assert "sort=scheduled_at" in (await pages.get("/queue?gate=time")).text
+    fields = {"verb": "acknowledge", "scope": "all", "note": "seen"}
+    await submit(pages, "/dead-letters", "/dead-letters/resolve", **fields)
+    assert "sort=resolved_at" in (await pages.get("/dead-letters?status=acknowledged")).text
+    assert (await pages.get("/runs?sort=start_time")).status_code == 200, "a lost filter is no error"
+
+
+async def test_a_link_to_another_page_keeps_the_filters_as_they_were_typed(pages: httpx.AsyncClient) -> None:
+    shown = (await pages.get("/runs?since=2h&train=send_parcel&error_has=x")).text
+
+    assert 'value="2h"' in shown
+    assert "since=2h" in shown
+    assert (await pages.get("/runs?since=someday")).status_code == 422
