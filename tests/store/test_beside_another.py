@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +22,7 @@ from gandy.settings import DatabaseSettings
 from gandy.store.dispatching import DispatchRequest, claim_pending, claim_plain, dispatch
 from gandy.store.drivers.opening import migrate, open_database
 from gandy.store.drivers.postgres_values import bind
+from gandy.store.drivers.sqlite_values import StatementClock
 from gandy.store.queueing import look_out, open_due
 from gandy.store.reading import checkup, waits
 from gandy.store.reading.listings import (
@@ -34,6 +37,7 @@ from gandy.store.reading.tables import list_upkeep
 from gandy.store.runs import load_run
 from gandy.store.statements import Batch
 from tests.store.volumes import explain
+from tests.support.statements import machine_steps
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -41,8 +45,10 @@ if TYPE_CHECKING:
     from gandy.store.drivers.database import Database
     from gandy.store.statements import Operation, Step
     from tests.store.volumes import PlanKind
+    from tests.support.databases import SqliteHome
     from tests.support.postgres import PostgresServer
 
+SQLITE_FILL: Final = Path(__file__).with_name("beside_another_sqlite.sql").read_text(encoding="utf-8")
 MANY: Final = 20_000
 FILL: Final = Path(__file__).with_name("beside_another.sql").read_text(encoding="utf-8")
 SMALL: Final = OneOwner("small")
@@ -100,7 +106,7 @@ ASKED: Final[dict[str, Callable[[Database], Awaitable[object]]]] = {
         lambda: waits.load_old_waits(SMALL, max_active_jobs=None, patience=timedelta(minutes=1))
     ),
     "groups that hold": _reading(lambda: waits.count_held_in_groups("small")),
-    "a look-out": _reading(lambda: look_out("small", ["send", "ship"])),
+    "a look-out": _writing(lambda: look_out("small", ["send", "ship"])),
     "opening": _writing(lambda: open_due("small")),
     "a claim": _writing(lambda: dispatch(ASK)),
     "a plain claim": _writing(lambda: claim_plain(ASK)),
@@ -110,6 +116,7 @@ ASKED: Final[dict[str, Callable[[Database], Awaitable[object]]]] = {
 
 #: These walk rows of all owners, at most `SEARCHED` of each index, for a page that is not full.
 LISTINGS: Final = re.compile("(?:runs|entries|letters)\\b(?! (?:in progress|of a manifest|by train))")
+ONLY_POSTGRES: Final = {"a plain claim"}
 #: Levels of the indexes that grew, and rows that lie beside those of another.
 HIGHER_INDEXES: Final = 60
 
@@ -154,4 +161,53 @@ async def test_a_small_application_on_postgresql_reads_no_more_beside_a_large_on
         if not LISTINGS.match(question)
         for name, number in of_each.items()
         if number > 2 * alone[question].get(name, 0) + HIGHER_INDEXES
+    } == {}
+
+
+def fill_sqlite(url: str, many: int) -> None:
+    migrate(url)
+    now = datetime.now(UTC)
+    instants = {"now": now, "later": now + timedelta(hours=1), "earlier": now - timedelta(hours=1)}
+    written = {name: f"{at:%Y-%m-%dT%H:%M:%S.%fZ}" for name, at in instants.items()}
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as file:
+        StatementClock(lambda: now).register(file)
+        for first, owner, count in ((0, "small", 100), (1_000_000, "large", many)):
+            if count:
+                file.executescript(SQLITE_FILL.format(owner=owner, count=count, first=first, **written))
+
+
+async def steps(url: str, statements: list[Step]) -> dict[str, int]:
+    """Return what SQLite's machine does for each question, in hundreds of its instructions."""
+    database = open_database(DatabaseSettings(url=url))
+    await database.open()
+    found = {}
+    try:
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as file:
+            file.row_factory = sqlite3.Row
+            StatementClock(lambda: datetime.now(UTC)).register(file)
+            for question, ask in ASKED.items():
+                if question in ONLY_POSTGRES:
+                    continue
+                statements.clear()
+                await ask(database)
+                found[question] = sum(machine_steps(file, step) for step in list(statements))
+    finally:
+        await database.close()
+    return found
+
+
+async def test_a_small_application_on_sqlite_does_no_more_beside_a_large_one(
+    sqlite_home: SqliteHome, statements: list[Step]
+) -> None:
+    done: list[dict[str, int]] = []
+    for many in (0, MANY):
+        with sqlite_home.database() as url:
+            fill_sqlite(url, many)
+            done.append(await steps(url, statements))
+
+    alone, beside = done
+    assert {
+        question: (alone[question], number)
+        for question, number in beside.items()
+        if not LISTINGS.match(question) and number > 2 * alone[question] + HIGHER_INDEXES
     } == {}

@@ -25,7 +25,7 @@ def another_text(setting: SettingField) -> str:
     """Give a good value that is not the default, as the environment writes it."""
     candidates = (
         "postgresql://db/other", "6s", "7", "off", "json", "debug", "other,names", "other", "0.5", "Other=6s",
-        "do_nothing"
+        "do_nothing", "2000000"
     )  # fmt: skip
     for text in candidates:
         try:

@@ -79,6 +79,7 @@ _ITEMS_OWN: Final = (
 )
 _QUOTES: Final = "\"'«»„“”"
 _NO_PRIVILEGE: Final = "42501"
+_REFUSED_BY_CHECK: Final = "23514"
 _HANGING_UP: Final = ("FATAL", "PANIC")
 #: Raised by the driver because of a value, before anything is sent.
 _BINDING: Final = (UnicodeEncodeError, OverflowError)
@@ -137,6 +138,8 @@ def _kind(error: psycopg.Error) -> type[GandyError]:
     state = error.sqlstate
     if state is None:
         return RowConflictError if isinstance(error, _ITEMS_OWN) else DatabaseUnreachableError
+    if state == _REFUSED_BY_CHECK and _lacks_partition(error):
+        return RowBusyError
     kind = kind_of_state(state)
     return DatabaseUnreachableError if kind is RowConflictError and _hangs_up(error) else kind
 
@@ -144,6 +147,11 @@ def _kind(error: psycopg.Error) -> type[GandyError]:
 def kind_of_state(state: str) -> type[GandyError]:
     """Return the class of the error for an SQLSTATE."""
     return _STATES.get(state) or _CLASSES.get(state[:2], RowConflictError)
+
+
+def _lacks_partition(error: psycopg.Error) -> bool:
+    """Return whether history has no partition for a run: one that upkeep creates, or has just created."""
+    return error.diag.constraint_name is None and error.diag.table_name == "history"
 
 
 def _hangs_up(error: psycopg.Error) -> bool:

@@ -11,11 +11,16 @@ SELECT count(*) AS letters FROM (
     SELECT 1 FROM gandy.dead_letter WHERE owner = :owner AND status = 'awaiting_intervention' LIMIT :limit) l;
 
 -- name: count_letters_by_train
--- Jobs that await an operator; counted up to a limit.
+-- Jobs that await an operator; counted up to a limit. One of the two parts is empty: one condition for both would not be
+-- searched by the index in every plan.
 SELECT owner, train_name AS train, count(*) AS letters, min(dead_lettered_at) AS oldest_at FROM (
-    SELECT owner, train_name, dead_lettered_at FROM gandy.dead_letter
-    WHERE status = 'awaiting_intervention' AND (:owner::text IS NULL OR owner = :owner)
-    ORDER BY owner, train_name LIMIT :limit) awaiting
+    SELECT * FROM (
+        SELECT owner, train_name, dead_lettered_at FROM gandy.dead_letter
+        WHERE status = 'awaiting_intervention' AND owner = :owner ORDER BY owner, train_name LIMIT :limit) of_one
+    UNION ALL
+    SELECT * FROM (
+        SELECT owner, train_name, dead_lettered_at FROM gandy.dead_letter
+        WHERE status = 'awaiting_intervention' AND :owner::text IS NULL ORDER BY owner, train_name LIMIT :limit) of_all) awaiting
 GROUP BY owner, train_name ORDER BY owner, train_name;
 
 -- name: load_letter

@@ -16,11 +16,15 @@ SELECT q.train_name AS train, count(*) AS entries FROM (
 GROUP BY q.train_name ORDER BY q.train_name LIMIT 20;
 
 -- name: count_held_trains
--- Entries of trains that no live worker knows.
+-- Entries of trains that no live worker knows, of one owner or of all: one of the two parts is empty.
 SELECT owner, train_name AS train, count(*) AS entries FROM (
-    SELECT owner, train_name FROM gandy.work_queue
-    WHERE status = 'queued' AND gate = 'train' AND (:owner::text IS NULL OR owner = :owner)
-    ORDER BY owner, train_name LIMIT :limit) held
+    SELECT * FROM (
+        SELECT owner, train_name FROM gandy.work_queue
+        WHERE status = 'queued' AND gate = 'train' AND owner = :owner ORDER BY owner, train_name LIMIT :limit) of_one
+    UNION ALL
+    SELECT * FROM (
+        SELECT owner, train_name FROM gandy.work_queue
+        WHERE status = 'queued' AND gate = 'train' AND :owner::text IS NULL ORDER BY owner, train_name LIMIT :limit) of_all) held
 GROUP BY owner, train_name ORDER BY owner, train_name;
 
 -- name: list_verdicts
