@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _WIDTH: Final = 120.0
 _HEIGHT: Final = 24.0
+_SHORTEST: Final = 4.0  # the length of a line of one point
 _LOWEST: Final = 1.5  # the height of a bar that is not empty
 _SVG: Final = Markup(
     '<svg class="spark" viewBox="0 0 120 24" preserveAspectRatio="none" role="img"><title>{}</title>{}</svg>'
@@ -78,6 +79,7 @@ def _line(
         for at, value in points
     ]
     if len(places) == 1:  # a line needs two points
-        places.append(f"{_WIDTH:.2f},{places[0].partition(',')[2]}")
+        at, height = places[0].split(",")
+        places = [f"{max(float(at) - _SHORTEST, 0):.2f},{height}", f"{float(at) if last else _WIDTH:.2f},{height}"]
     said = f"{words}: {say(values[0])} at first, {say(max(values))} at most, {say(values[-1])} now"
     return _SVG.format(said, _LINE.format(" ".join(places)))
