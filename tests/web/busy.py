@@ -1,4 +1,4 @@
-"""The shop of the other tests with everything that makes a page hard to draw: long names, held and parked jobs."""
+"""The shop of the other tests with what is hard to draw: long names, held and parked jobs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import sqlite3
 from contextlib import closing, contextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
@@ -21,8 +20,19 @@ from tests.web.shop import Feed, Parcel, make_shop, read_feed, send_parcel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-EXAMPLE: Final = Path(__file__).parents[2] / "examples" / "statestore"
+CONTRACT: Final = """
+version = 1
+
+[lifecycle.depot]
+database = { env = "DEPOT_DATABASE_URL" }
+
+[[lifecycle.depot.tables]]
+name = "scan"
+rules = [{ expires = "expires_at_ms", unit = "ms", safety = "Expired scans are read by no one" }]
+"""
+SCANS: Final = "CREATE TABLE scan (id INTEGER PRIMARY KEY, expires_at_ms INTEGER NOT NULL)"
 LONG_ID: Final = "sync-of-the-customer-" + "0123456789" * 17 + "-of-north"  # 200 characters
 LONG_GROUP: Final = "warehouse-of-the-north-with-a-long-name-" + "g" * 40
 LONG_TRAIN: Final = "recompute_the_balance_of_each_account_of_" + "t" * 60
@@ -53,7 +63,7 @@ def make_busy_shop(url: str, **web: Any) -> Gandy:  # noqa: ANN401 any setting o
     app.configure(
         {
             "worker": {"heartbeat_every": timedelta(seconds=1)},  # after which its figures are kept
-            "lifecycle": {"contract": str(EXAMPLE / "lifecycle.toml")},
+            "lifecycle": {"contract": os.environ["DEPOT_CONTRACT"]},
         }
     )
     app.register(DeliverParcel)
@@ -70,11 +80,13 @@ def make_busy_shop(url: str, **web: Any) -> Gandy:  # noqa: ANN401 any setting o
 @contextmanager
 def busy_shop(url: str, folder: Path) -> Iterator[str]:
     """Run it until every page has something to show; gives the address of its dashboard."""
-    store = folder / "statestore.db"
+    store, contract = folder / "depot.db", folder / "depot.toml"
     with closing(sqlite3.connect(store)) as link:
-        link.executescript((EXAMPLE / "schema.sqlite.sql").read_text(encoding="utf-8"))
+        link.executescript(SCANS)
+    contract.write_text(CONTRACT, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(os.environ, "STATESTORE_DATABASE_URL", f"sqlite:///{store}")
+        patch.setitem(os.environ, "DEPOT_DATABASE_URL", f"sqlite:///{store}")
+        patch.setitem(os.environ, "DEPOT_CONTRACT", str(contract))
         with living_shop(url, make=make_busy_shop) as address:
             with httpx.Client(base_url=f"{address}/api/v1", headers=bearer(OPERATOR), timeout=30) as client:
                 _operate(client)
@@ -86,9 +98,11 @@ def _operate(client: httpx.Client) -> None:
     """Leave deeds in the trail, and entries that wait."""
     client.post(f"/manifests/{LONG_ID}/set", json={"priority": 12, "max_retries": 5}).raise_for_status()
     client.post("/manifests/paused/disable", json={"reason": MANY_WORDS}).raise_for_status()
-    client.post("/queue/enqueue", json={"train": "send_parcel", "input": {"address": "roof"}, "group": "closed"})
+    client.post(
+        "/queue/enqueue", json={"train": "send_parcel", "input": {"address": "roof"}, "group": "closed"}
+    )
     client.post("/groups/etl/set", json={"max_active_jobs": 3}).raise_for_status()
-    client.post("/lifecycle/sweep", json={"scheduler": "statestore"}).raise_for_status()
+    client.post("/lifecycle/sweep", json={"scheduler": "depot"}).raise_for_status()
 
 
 def _wait_for_content(client: httpx.Client) -> None:

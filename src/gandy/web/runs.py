@@ -207,7 +207,7 @@ def timeline_of(run: RunDetail) -> list[TimelineStep]:
 
 
 def waterfall_of(run: RunDetail) -> list[Bar]:
-    """Return one bar per junction, positioned by its start on the scale of the run, which may go on after them."""
+    """Return one bar per junction, positioned by its start; the scale is that of the run."""
     ends = (each.started + each.took for each in run.junctions)
     whole = max(*ends, run.took or timedelta(0), timedelta(microseconds=1))
     return [

@@ -80,6 +80,9 @@ def _line(
     ]
     if len(places) == 1:  # a line needs two points
         at, height = places[0].split(",")
-        places = [f"{max(float(at) - _SHORTEST, 0):.2f},{height}", f"{float(at) if last else _WIDTH:.2f},{height}"]
+        places = [
+            f"{max(float(at) - _SHORTEST, 0):.2f},{height}",
+            f"{float(at) if last else _WIDTH:.2f},{height}",
+        ]
     said = f"{words}: {say(values[0])} at first, {say(max(values))} at most, {say(values[-1])} now"
     return _SVG.format(said, _LINE.format(" ".join(places)))

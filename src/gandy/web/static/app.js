@@ -151,5 +151,6 @@
     feedCharts();
     setInterval(() => { if (!document.hidden) feedCharts(); }, 10000);
     window.addEventListener("resize", () => feedCharts());
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => feedCharts());
   }
 })();
