@@ -40,8 +40,8 @@ UNION ALL
 SELECT 'shop', 'train', 'hour', date_trunc('hour', now(), 'UTC') - n * interval '1 hour', 'send_parcel', 0, 9, 1, 0, 2, 9, '0:3 20:4 40:2 60:1 ', '0:3 20:4 40:2 60:1 '
 FROM generate_series(1, 72) n
 UNION ALL
-SELECT 'shop', 'manifest', 'hour', date_trunc('hour', now(), 'UTC') - n % 20 * interval '1 hour', 'send_parcel', 100 + n / 20, 9, n % 2,
-       0, 2, n % 60, '0:3 20:4 40:2 60:1 ', '0:3 20:4 40:2 60:1 ' FROM generate_series(1, 60000 / {share}) n
+SELECT 'shop', 'manifest', 'hour', date_trunc('hour', now(), 'UTC') - n % 6 * interval '1 hour', 'send_parcel', 100 + n / 6, 9, n % 2,
+       0, 2, n % 60, '0:3 20:4 40:2 60:1 ', '0:3 20:4 40:2 60:1 ' FROM generate_series(1, 24000 / {share}) n
 ON CONFLICT DO NOTHING;
 INSERT INTO gandy.table_sample (owner, scheduler, table_name, at, is_daily, rows, bytes)
 SELECT '', 'gandy', 'crowd-' || n % 30, date_trunc('hour', now(), 'UTC') - n / 30 * interval '1 hour', false, 900000 - n, 90000000 - 100 * n

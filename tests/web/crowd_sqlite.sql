@@ -33,8 +33,8 @@ UNION ALL
 SELECT 'shop', 'train', 'hour', strftime('%Y-%m-%dT%H', 'now', -n || ' hours') || ':00:00.000000Z', 'send_parcel', 0, 9, 1, 0, 2.0, 9.0,
        '0:3 20:4 40:2 60:1 ', '0:3 20:4 40:2 60:1 ' FROM temp.n WHERE n <= 72
 UNION ALL
-SELECT 'shop', 'manifest', 'hour', strftime('%Y-%m-%dT%H', 'now', -(n % 20) || ' hours') || ':00:00.000000Z', 'send_parcel', 100 + n / 20, 9, n % 2,
-       0, 2.0, n % 60, '0:3 20:4 40:2 60:1 ', '0:3 20:4 40:2 60:1 ' FROM temp.n WHERE n <= 60000 / {share};
+SELECT 'shop', 'manifest', 'hour', strftime('%Y-%m-%dT%H', 'now', -(n % 6) || ' hours') || ':00:00.000000Z', 'send_parcel', 100 + n / 6, 9, n % 2,
+       0, 2.0, n % 60, '0:3 20:4 40:2 60:1 ', '0:3 20:4 40:2 60:1 ' FROM temp.n WHERE n <= 24000 / {share};
 INSERT OR IGNORE INTO table_sample (owner, scheduler, table_name, at, is_daily, rows, bytes)
 SELECT '', 'gandy', 'crowd-' || n % 30, strftime('%Y-%m-%dT%H', 'now', -(n / 30) || ' hours') || ':00:00.000000Z', 0, 900000 - n, 90000000 - 100 * n
 FROM temp.n WHERE n <= 30 * 168;
