@@ -257,6 +257,7 @@ def test_a_parked_manifest_is_listed_as_parked_with_its_letter(shown: Shown) -> 
     visit(shown.page, "/manifests?q=bad")
     row = shown.page.get_by_role("row", name="bad/feed")
 
+    assert " in " not in row.inner_text(), "a next instant"
     assert listed["state"] == "parked"
     assert row.locator(".state").inner_text() == "parked"
     row.get_by_role("link", name=f"dead letter {listed['dead_letter_id']}").click()
