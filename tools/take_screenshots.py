@@ -7,6 +7,7 @@ python -m tools.take_screenshots graph    # some
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import random
 import socket
@@ -18,13 +19,14 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import httpx
 
 from gandy import Days, Gandy, Run, Train, cron, every
 from gandy.lifecycle import audit
-from gandy.store.drivers.opening import migrate
+from gandy.model.run import TrainState
+from gandy.rules.tallies import Tally
 from tests.support.waiting import wait_until
 from tests.web.browser import chromium, sign_in
 from tests.web.conftest import OPERATOR, bearer
@@ -34,18 +36,27 @@ if TYPE_CHECKING:
 
 SCREENSHOTS: Final = Path(__file__).parents[1] / "docs" / "screenshots"
 BUSY_SECONDS: Final = 75
+WIDE: Final = 1360
+PHONE: Final = 390
 TALL: Final = {"tables": 1500, "manifest-set": 1360}
 #: Pictures of a part of a page.
-PARTS: Final = {"graph": "section.card:has(.graph)"}
+PARTS: Final = {"growth": "section[aria-labelledby=growth]"}
+#: Pictures of one element alone.
+ELEMENTS: Final = {"graph": "section.card:has(.graph)"}
 HIDE_PATHS: Final = """root => document.querySelectorAll("pre").forEach(
     each => { each.textContent = each.textContent.replaceAll(root, "/srv/billing"); }
 )"""
-REPEAT_HISTORY: Final = """
-INSERT INTO history (id, owner, name, train_state, attempt, created_at, start_time, end_time, keep_until)
-SELECT :first + row_number() OVER (), owner, name, train_state, attempt, at, at, at, keep_until
-FROM (SELECT *, strftime('%Y-%m-%dT%H:%M:%f', end_time, :shift) || '000Z' AS at FROM history
-      WHERE id > 100000 AND name IN ('CloseMonth', 'copy_table', 'import_feed') ORDER BY id LIMIT 110)
-WHERE abs(random()) % 100 < :share
+ADD_TALLY: Final = """
+INSERT OR IGNORE INTO run_tally (at, owner, worker_id, train_name, manifest_id, completed, failed, cancelled,
+    longest_wait_seconds, longest_seconds, waits, durations)
+SELECT strftime('%Y-%m-%dT%H:%M', 'now', :shift) || ':00.000000Z', owner, 'earlier', name, id, :completed,
+    :failed, 0, :longest_wait, :longest, :waits, :durations FROM manifest WHERE id = :manifest_id
+"""
+REPEAT_SAMPLES: Final = """
+INSERT OR IGNORE INTO table_sample (owner, scheduler, table_name, at, is_daily, rows, bytes, lag_seconds)
+SELECT owner, scheduler, table_name, strftime('%Y-%m-%dT%H:%M:%f', at, -:hours || ' hours') || '000Z', 0,
+    CAST(rows * (1 - :hours / 200.0) AS INTEGER), CAST(bytes * (1 - :hours / 260.0) AS INTEGER), lag_seconds
+FROM table_sample WHERE at > strftime('%Y-%m-%dT%H:%M:%f', 'now', '-30 minutes')
 """
 CONTRACT: Final = Path(__file__).parents[1] / "examples" / "statestore" / "lifecycle.toml"
 
@@ -155,6 +166,7 @@ def make_billing(url: str, port: int) -> Gandy:
     app.train(max_retries=2, retry_delay=timedelta(seconds=1))(import_feed)
     app.group("etl", max_active_jobs=3, priority=20)
     app.group("reports", priority=5)
+    app.group("archive", enabled=False)
     weekend = Days.on("saturday", "sunday")
     users = app.schedule("extract-users", copy_table, Table("users"), every(seconds=20), group="etl")
     orders = app.schedule("extract-orders", copy_table, Table("orders"), every(seconds=15), group="etl")
@@ -228,23 +240,37 @@ def live(url: str, port: int, stop: threading.Event) -> None:
     asyncio.run(run())
 
 
-def leave_room(url: str, path: Path) -> None:
-    """Let ids begin high enough for an hour of history below them."""
-    migrate(url)
-    with closing(sqlite3.connect(path)) as link, link:
-        link.execute("DELETE FROM sqlite_sequence WHERE name = 'work_queue'")
-        link.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('work_queue', 100000)")
-
-
-def remember_an_hour(path: Path) -> None:
-    """Let what was done in a minute have been done in each minute of the hour, for the chart."""
+def remember_a_week(path: Path) -> None:
+    """Let there be figures of each minute of an hour and each hour of a day, and samples of a week."""
     with closing(sqlite3.connect(path, timeout=30)) as link, link:
-        for minute in range(2, 58):
-            share = random.randint(25, 80)  # noqa: S311 the same
-            link.execute(
-                REPEAT_HISTORY,
-                {"shift": f"-{minute} minutes", "share": share, "first": 100_000 - 1_000 * minute},
-            )
+        manifests = [row[0] for row in link.execute("SELECT id FROM manifest")]
+        for manifest_id in manifests:
+            for minutes in range(2, 60):
+                link.execute(ADD_TALLY, tallied(manifest_id, minutes, random.randint(4, 16)))  # noqa: S311 the same
+            for hours in range(1, 24):
+                link.execute(ADD_TALLY, tallied(manifest_id, 60 * hours, random.randint(300, 900)))  # noqa: S311 the same
+        for hours in range(1, 7 * 24):
+            link.execute(REPEAT_SAMPLES, {"hours": hours})
+
+
+def tallied(manifest_id: int, minutes: int, runs: int) -> dict[str, object]:
+    """Make up what a manifest did in one minute, so long ago: with slow and with fast times."""
+    tally, busy = Tally(), 1 + math.sin(minutes / 90 + manifest_id)
+    for _ in range(runs):
+        took = random.lognormvariate(0.3 * manifest_id % 2 - 1, 0.5) * (1 + busy)
+        has_failed = random.random() < 0.04 * busy  # noqa: S311 the same
+        state = TrainState.FAILED if has_failed else TrainState.COMPLETED
+        tally.count(state, random.lognormvariate(-3, 1), took)
+    return {
+        "manifest_id": manifest_id,
+        "shift": f"-{minutes} minutes",
+        "completed": tally.completed,
+        "failed": tally.failed,
+        "longest_wait": tally.longest_wait,
+        "longest": tally.longest,
+        "waits": str(tally.waits),
+        "durations": str(tally.durations),
+    }
 
 
 def operate(address: str) -> None:
@@ -255,6 +281,9 @@ def operate(address: str) -> None:
         client.post("/manifests/sync-stock/disable", json={"reason": "the warehouse counts its stock today"})
         client.post("/groups/reports/set", json={"max_active_jobs": 4})
         client.post("/manifests/nightly-report/trigger", json={"delay": 5400})
+        client.post(
+            "/queue/enqueue", json={"train": "copy_table", "input": {"name": "archive"}, "group": "archive"}
+        )
         letters = client.get("/dead-letters").json()["items"]
         if letters:
             client.post(f"/dead-letters/{letters[-1]['id']}/acknowledge", json={"note": "the supplier knows"})
@@ -262,56 +291,64 @@ def operate(address: str) -> None:
 
 def take(page: Page, name: str, path: str) -> None:
     """Take one picture."""
-    page.set_viewport_size({"width": 1360, "height": TALL.get(name, 900)})
     page.goto(path)
     page.wait_for_load_state("networkidle")
     # A picture tells nothing about the machine that it was taken on.
     page.evaluate(HIDE_PATHS, str(Path(__file__).parents[1]))
-    part = page.locator(PARTS[name]) if name in PARTS else page
-    part.screenshot(path=SCREENSHOTS / f"{name}.png")
+    if name in PARTS:
+        page.locator(PARTS[name]).evaluate("part => part.scrollIntoView()")
+    shown = page.locator(ELEMENTS[name]) if name in ELEMENTS else page
+    shown.screenshot(path=SCREENSHOTS / f"{name}.png")
+
+
+def places_in(address: str) -> dict[str, str]:
+    """Name every picture, with the page that it is of."""
+    with httpx.Client(base_url=f"{address}/api/v1", headers=bearer(OPERATOR)) as client:
+
+        def first(listing: str) -> str:
+            return str(client.get(listing).raise_for_status().json()["items"][0]["id"])
+
+        return {
+            "home": "/",
+            "manifests": "/manifests",
+            "manifest-excluded": "/manifests/nightly-report",
+            "manifest-set": "/manifests/import-acme/set",
+            "group": "/groups/etl",
+            "graph": "/groups/etl",
+            "dependent": "/manifests/merge-orders",
+            "runs": "/runs",
+            "run": f"/runs/{first('/runs?state=completed&train=CloseMonth&limit=1')}",
+            "run-failed": f"/runs/{first('/runs?state=failed&limit=1')}",
+            "queue": "/queue",
+            "entry": f"/queue/{first('/queue?status=queued&group=archive')}",
+            "dead-letters": "/dead-letters",
+            "upcoming": "/upcoming",
+            "workers": "/workers",
+            "trains": "/trains",
+            "stats": "/stats",
+            "tables": "/tables",
+            "growth": "/tables",
+            "audit": "/audit",
+        }
 
 
 def take_all(address: str, chosen: list[str]) -> None:
-    """Take every picture, or those that were chosen."""
-    with httpx.Client(base_url=f"{address}/api/v1", headers=bearer(OPERATOR)) as client:
-        failed = client.get("/runs?state=failed&limit=1").json()["items"][0]["id"]
-        done = client.get("/runs?state=completed&train=CloseMonth&limit=1").json()["items"][0]["id"]
-        letter = client.get("/dead-letters?status=awaiting_intervention").json()["items"][0]["id"]
-    places = {
-        "home": "/",
-        "manifests": "/manifests",
-        "manifest": "/manifests/import-acme",
-        "manifest-excluded": "/manifests/nightly-report",
-        "manifest-set": "/manifests/import-acme/set",
-        "groups": "/groups",
-        "group": "/groups/etl",
-        "graph": "/groups/etl",
-        "dependent": "/manifests/merge-orders",
-        "runs": "/runs",
-        "run": f"/runs/{done}",
-        "run-failed": f"/runs/{failed}",
-        "queue": "/queue",
-        "dead-letters": "/dead-letters",
-        "dead-letter": f"/dead-letters/{letter}",
-        "workers": "/workers",
-        "trains": "/trains",
-        "tables": "/tables",
-        "audit": "/audit",
-        "enqueue": "/queue/new/CloseMonth",
-    }
+    """Take every picture, or those that were chosen; some also in the dark, and on a phone."""
+    places = places_in(address)
     with chromium() as browser:
-        for names in (places, {"home-dark": "/", "run-dark": f"/runs/{done}", "tables-dark": "/tables"}):
-            scheme: Literal["light", "dark"] = "light" if names is places else "dark"
+        for suffix, scheme, width, names in (
+            ("", "light", WIDE, list(places)),
+            ("-dark", "dark", WIDE, ["home"]),
+            ("-phone", "light", PHONE, ["run"]),
+        ):
             context = browser.new_context(
-                base_url=address,
-                viewport={"width": 1360, "height": 900},
-                color_scheme=scheme,
+                base_url=address, color_scheme="dark" if scheme == "dark" else "light"
             )
             page = context.new_page()
             sign_in(page)
-            for name, path in names.items():
-                if not chosen or name in chosen:
-                    take(page, name, path)
+            for name in names if not chosen else sorted({*names} & {*chosen}):
+                page.set_viewport_size({"width": width, "height": TALL.get(name, 900)})
+                take(page, f"{name}{suffix}", places[name])
             context.close()
 
 
@@ -325,7 +362,6 @@ def main() -> None:
         url = f"sqlite:///{folder}/billing.db"
         store = Path(folder) / "statestore.db"
         make_statestore(store)
-        leave_room(url, Path(folder) / "billing.db")
         thread = threading.Thread(target=live, args=(url, port, stop))
         thread.start()
         address = f"http://127.0.0.1:{port}"
@@ -336,7 +372,7 @@ def main() -> None:
             httpx.post(sweep, json={"scheduler": "statestore"}, headers=bearer(OPERATOR), timeout=60)
             stop.wait(BUSY_SECONDS)
             expire(store, 640)
-            remember_an_hour(Path(folder) / "billing.db")
+            remember_a_week(Path(folder) / "billing.db")
             audit([], f"sqlite:///{store}")
             operate(address)
             take_all(address, sys.argv[1:])

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from gandy.web.access.gate import Access
 from gandy.web.access.routes import GuardedRoute
-from gandy.web.application import routes
+from gandy.web.application import PAGES, routes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -55,6 +55,8 @@ PLACES: dict[str, Sequence[object]] = {
     "name": ("etl", "default"),
     "train": ("send_parcel",),
 }
+#: What the pages load, and is no page itself.
+NO_PAGES = {"/charts/throughput"}
 
 
 def addresses(**known: Sequence[object]) -> list[str]:
@@ -67,6 +69,17 @@ def addresses(**known: Sequence[object]) -> list[str]:
         for address in _asked(place, _filters(route))
     ]
     return list(dict.fromkeys(found))
+
+
+def page_addresses(**known: Sequence[object]) -> list[str]:
+    """List every page, without filters, in the order of the routes."""
+    return [
+        address
+        for router in PAGES
+        for route in router.routes
+        if isinstance(route, GuardedRoute) and route.methods == {"GET"} and route.path not in NO_PAGES
+        for address in _places(route.path, {**PLACES, **known})
+    ]
 
 
 def _places(path: str, samples: Mapping[str, Sequence[object]]) -> Iterator[str]:

@@ -17,9 +17,11 @@ from tests.web.conftest import OPERATOR
 from tests.web.shop import make_shop, populate, wait_for_ever
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from playwright.sync_api import Browser, Page
+
+    from gandy import Gandy
 
 
 #: A bound for failure on a busy machine, not a guess.
@@ -54,7 +56,7 @@ def sign_in(page: Page) -> None:
 
 
 @contextmanager
-def living_shop(url: str) -> Iterator[str]:
+def living_shop(url: str, *, make: Callable[..., Gandy] = make_shop) -> Iterator[str]:
     """Run a populated application with all its services; gives the address of its dashboard."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -62,7 +64,7 @@ def living_shop(url: str) -> Iterator[str]:
     ready = threading.Event()
 
     async def live() -> None:
-        app = make_shop(url, port=port, token=OPERATOR)
+        app = make(url, port=port, token=OPERATOR)
         async with app:
             await populate(app)
             async with app.running():

@@ -32,5 +32,20 @@ SELECT 'other', 'send_parcel', 1, 'ad_hoc', 'dispatched', 'pending', now(), now(
 INSERT INTO gandy.dead_letter (owner, manifest_group_id, train_name, metadata_id, reason)
 SELECT 'shop', 1, 'send_parcel', n, 'too many failures' FROM generate_series(1, 30000 / {share}) n;
 INSERT INTO gandy.audit (owner, actor, face, action, subject) SELECT 'other', 'nobody', 'api', 'nothing', 'n' FROM generate_series(1, 50000 / {share}) n;
+INSERT INTO gandy.run_rollup (owner, scope, grain, at, train_name, manifest_id, completed, failed, cancelled, longest_wait_seconds,
+                              longest_seconds, waits, durations)
+SELECT 'shop', 'train', 'minute', date_trunc('minute', now(), 'UTC') - n * interval '1 minute', 'send_parcel', 0, 9, 1, 0, 2, 9, '0:3 20:4 40:2 60:1 ', '0:3 20:4 40:2 60:1 '
+FROM generate_series(1, 180) n
+UNION ALL
+SELECT 'shop', 'train', 'hour', date_trunc('hour', now(), 'UTC') - n * interval '1 hour', 'send_parcel', 0, 9, 1, 0, 2, 9, '0:3 20:4 40:2 60:1 ', '0:3 20:4 40:2 60:1 '
+FROM generate_series(1, 72) n
+UNION ALL
+SELECT 'shop', 'manifest', 'hour', date_trunc('hour', now(), 'UTC') - n % 6 * interval '1 hour', 'send_parcel', 100 + n / 6, 9, n % 2,
+       0, 2, n % 60, '0:3 20:4 40:2 60:1 ', '0:3 20:4 40:2 60:1 ' FROM generate_series(1, 24000 / {share}) n
+ON CONFLICT DO NOTHING;
+INSERT INTO gandy.table_sample (owner, scheduler, table_name, at, is_daily, rows, bytes)
+SELECT '', 'gandy', 'crowd-' || n % 30, date_trunc('hour', now(), 'UTC') - n / 30 * interval '1 hour', false, 900000 - n, 90000000 - 100 * n
+FROM generate_series(1, 30 * 168) n
+ON CONFLICT DO NOTHING;
 SET session_replication_role = DEFAULT;
 ANALYZE;

@@ -25,3 +25,16 @@ SELECT 2000000 + n, 'other', 'send_parcel', 1, 'ad_hoc', 'dispatched', 'pending'
 INSERT OR IGNORE INTO dead_letter (owner, manifest_group_id, train_name, metadata_id, reason, dead_lettered_at)
 SELECT 'shop', 1, 'send_parcel', n, 'too many failures', now FROM temp.n, temp.at WHERE n <= 30000 / {share};
 INSERT OR IGNORE INTO audit (at, owner, actor, face, action, subject) SELECT now, 'other', 'nobody', 'api', 'nothing', 'n' FROM temp.n, temp.at WHERE n <= 50000 / {share};
+INSERT OR IGNORE INTO run_rollup (owner, scope, grain, at, train_name, manifest_id, completed, failed, cancelled, longest_wait_seconds,
+                                  longest_seconds, waits, durations)
+SELECT 'shop', 'train', 'minute', strftime('%Y-%m-%dT%H:%M', 'now', -n || ' minutes') || ':00.000000Z', 'send_parcel', 0, 9, 1, 0, 2.0, 9.0,
+       '0:3 20:4 40:2 60:1 ', '0:3 20:4 40:2 60:1 ' FROM temp.n WHERE n <= 180
+UNION ALL
+SELECT 'shop', 'train', 'hour', strftime('%Y-%m-%dT%H', 'now', -n || ' hours') || ':00:00.000000Z', 'send_parcel', 0, 9, 1, 0, 2.0, 9.0,
+       '0:3 20:4 40:2 60:1 ', '0:3 20:4 40:2 60:1 ' FROM temp.n WHERE n <= 72
+UNION ALL
+SELECT 'shop', 'manifest', 'hour', strftime('%Y-%m-%dT%H', 'now', -(n % 6) || ' hours') || ':00:00.000000Z', 'send_parcel', 100 + n / 6, 9, n % 2,
+       0, 2.0, n % 60, '0:3 20:4 40:2 60:1 ', '0:3 20:4 40:2 60:1 ' FROM temp.n WHERE n <= 24000 / {share};
+INSERT OR IGNORE INTO table_sample (owner, scheduler, table_name, at, is_daily, rows, bytes)
+SELECT '', 'gandy', 'crowd-' || n % 30, strftime('%Y-%m-%dT%H', 'now', -(n / 30) || ' hours') || ':00:00.000000Z', 0, 900000 - n, 90000000 - 100 * n
+FROM temp.n WHERE n <= 30 * 168;

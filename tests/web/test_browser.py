@@ -83,6 +83,7 @@ def _look_at_a_run_and_run_it_again(page: Page) -> None:
     page.goto("/runs?state=in_progress&train=wait_for_ever")
     page.locator("tbody a.mono").first.click()
     page.get_by_role("button", name="Cancel").click()
+    _confirm(page, "Cancel run")
     expect(page.get_by_role("status")).to_contain_text("is asked to stop")
     expect(page.locator(".state-cancelled").first).to_be_visible(timeout=30_000)
 
@@ -128,8 +129,20 @@ def _switch_a_group_off_and_on(page: Page) -> None:
 def _cancel_what_waits(page: Page) -> None:
     page.goto("/queue")
     expect(page.locator("tbody tr").first).to_be_visible()
+    waiting = page.locator("tbody tr").count()
     page.locator("tbody").get_by_role("button", name="Cancel").first.click()
+    page.get_by_role("dialog").get_by_role("button", name="Leave it").click()
+    assert page.locator("tbody tr").count() == waiting
+    page.locator("tbody").get_by_role("button", name="Cancel").first.click()
+    _confirm(page, "Cancel entry")
     expect(page.get_by_role("status")).to_contain_text("is cancelled")
+
+
+def _confirm(page: Page, question: str) -> None:
+    """Answer the question that is asked before a change."""
+    asked = page.get_by_role("dialog")
+    expect(asked.get_by_role("heading")).to_contain_text(question)
+    asked.get_by_role("button", name="Cancel").click()
 
 
 def _deal_with_dead_letters(page: Page) -> None:
@@ -173,6 +186,7 @@ def test_a_page_is_live_without_reloading(page: Page) -> None:
     other.goto("/runs?state=in_progress&train=wait_for_ever")
     other.locator("tbody a.mono").first.click()
     other.get_by_role("button", name="Cancel").click()
+    _confirm(other, "Cancel run")
 
     expect(page.locator("tbody .state-cancelled")).to_be_visible(timeout=30_000)
 

@@ -40,11 +40,20 @@ async def test_a_resolution_settles_what_came_due_and_lets_the_job_go_on(
         await app.tick("manifest-manager")
         await app.work(asyncio.Event(), until_idle=True)
         backdate_letters(migrated_url)
+        assert await states(client) == [("parked", 1), ("parked", 1)]
 
         answer = await client.post(f"{API}{path}", json=body)
 
         assert answer.json()["resolved"] == [1]
         await says_what_was_skipped(client)
+        assert "parked" not in dict(await states(client))
+
+
+async def states(client: httpx.AsyncClient) -> list[tuple[str, int | None]]:
+    """Ask the listing and the manifest itself."""
+    (listed,) = (await client.get(f"{API}/manifests")).json()["items"]
+    alone = (await client.get(f"{API}/manifests/hourly")).json()
+    return [(each["state"], each["dead_letter_id"]) for each in (listed, alone)]
 
 
 async def says_what_was_skipped(client: httpx.AsyncClient) -> None:

@@ -63,6 +63,7 @@ class ManifestSummary:
     success_count: int
     priority: int
     has_overrides: bool
+    dead_letter_id: int | None  #: it is parked until this letter is resolved
     owner: str
 
 
@@ -344,6 +345,8 @@ def describe_state(row: Row, *, is_active: bool) -> str:
         return "disabled"
     if not row.is_group_enabled:
         return "group disabled"
+    if row.letter_id is not None:
+        return "parked"
     return "active" if is_active else "enabled"
 
 
@@ -354,6 +357,7 @@ def _summary(row: Row) -> ManifestSummary:
         group=row.group_name,
         schedule=describe_schedule(row, edges_from_json(row.edges)),
         state=describe_state(row, is_active=row.is_active),
+        dead_letter_id=row.letter_id,
     )
 
 

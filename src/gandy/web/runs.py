@@ -236,9 +236,9 @@ def timeline_of(run: RunDetail) -> list[TimelineStep]:
 
 
 def waterfall_of(run: RunDetail) -> list[Bar]:
-    """Return one bar per junction, positioned by its start."""
-    whole = max((each.started + each.took for each in run.junctions), default=timedelta(0))
-    whole = max(whole, timedelta(microseconds=1))
+    """Return one bar per junction, positioned by its start; the scale is that of the run."""
+    ends = (each.started + each.took for each in run.junctions)
+    whole = max(*ends, run.took or timedelta(0), timedelta(microseconds=1))
     return [
         Bar(
             junction=each.junction,

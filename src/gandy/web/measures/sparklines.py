@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 _WIDTH: Final = 120.0
 _HEIGHT: Final = 24.0
+_SHORTEST: Final = 4.0  # the length of a line of one point
 _LOWEST: Final = 1.5  # the height of a bar that is not empty
 _SVG: Final = Markup(
     '<svg class="spark" viewBox="0 0 120 24" preserveAspectRatio="none" role="img"><title>{}</title>{}</svg>'
 )
-_BAR: Final = Markup('<rect class="{}" x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}"/>')
+_BARS: Final = Markup('<path class="{}" d="{}"/>')
 _LINE: Final = Markup('<polyline points="{}"/>')
 
 
@@ -28,15 +29,21 @@ def run_bars(slots: Sequence[StatsSlot]) -> Markup:
     highest = max(runs, default=0)
     if not highest:
         return Markup('<span class="none">none</span>')
-    step = _WIDTH / len(slots)
-    bars: list[Markup] = []
-    for index, (slot, count) in enumerate(zip(slots, runs, strict=True)):
-        whole, failed = _height(count, highest), _height(slot.failed, highest)
-        for kind, height in (("is-run", whole), ("is-failed", failed)):
-            if height:
-                bars.append(_BAR.format(kind, index * step, _HEIGHT - height, step * 0.8, height))
-    said = f"{sum(runs)} runs, {sum(slot.failed for slot in slots)} failed; at most {highest} in one bar"
+    failed = [slot.failed for slot in slots]
+    bars = [_BARS.format("is-run", _bars(runs, highest)), _BARS.format("is-failed", _bars(failed, highest))]
+    said = f"{sum(runs)} runs, {sum(failed)} failed; at most {highest} in one bar"
     return _SVG.format(said, Markup("").join(bars))
+
+
+def _bars(counts: Sequence[int], highest: int) -> str:
+    """Return the path of all bars: one element, however many there are."""
+    step = _WIDTH / len(counts)
+    width = f"{step * 0.8:.2f}"
+    return "".join(
+        f"M{index * step:.2f} {_HEIGHT - _height(count, highest):.2f}h{width}V{_HEIGHT:g}h-{width}z"
+        for index, count in enumerate(counts)
+        if count
+    )
 
 
 def _height(count: int, highest: int) -> float:
@@ -78,6 +85,10 @@ def _line(
         for at, value in points
     ]
     if len(places) == 1:  # a line needs two points
-        places.append(f"{_WIDTH:.2f},{places[0].partition(',')[2]}")
+        at, height = places[0].split(",")
+        places = [
+            f"{max(float(at) - _SHORTEST, 0):.2f},{height}",
+            f"{float(at) if last else _WIDTH:.2f},{height}",
+        ]
     said = f"{words}: {say(values[0])} at first, {say(max(values))} at most, {say(values[-1])} now"
     return _SVG.format(said, _LINE.format(" ".join(places)))

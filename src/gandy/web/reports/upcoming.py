@@ -68,12 +68,16 @@ class UpcomingPageQuery(PageQuery):
     after: Word | None = None
 
 
+_MARK: Final = 0.6  # the width of a mark, in percent
+
+
 @dataclass(frozen=True, slots=True)
 class ManifestLane:
-    """One manifest on the time line: its marks, in percent of the span."""
+    """One manifest on the time line: the place of its last mark in percent, and the path of all."""
 
     manifest: UpcomingManifest
-    marks: tuple[float, ...]
+    last: float
+    path: str
 
 
 @pages.reads("/upcoming")
@@ -88,7 +92,7 @@ async def show_upcoming_page(
     return here.page(
         "upcoming.html",
         found=found,
-        lanes=[ManifestLane(each, _marks(each, found)) for each in found],
+        lanes=[_lane(each, found) for each in found],
         ticks=_ticks(found),
         chosen=chosen,
         spans=_SPANS if chosen in _SPANS else {**_SPANS, chosen: f"the next {chosen} s"},
@@ -97,8 +101,11 @@ async def show_upcoming_page(
     )
 
 
-def _marks(each: UpcomingManifest, found: ComingManifests) -> tuple[float, ...]:
-    return tuple(_percent(instant, found) for instant in each.instants)
+def _lane(each: UpcomingManifest, found: ComingManifests) -> ManifestLane:
+    marks = [_percent(instant, found) for instant in each.instants]
+    # One path: a week of a busy schedule has hundreds of marks, and a page has many lanes.
+    path = "".join(f"M{min(mark, 100 - _MARK):g} 0h{_MARK}v12h-{_MARK}z" for mark in marks)
+    return ManifestLane(each, max(marks, default=0.0), path)
 
 
 def _percent(instant: datetime, found: ComingManifests) -> float:

@@ -142,9 +142,6 @@
       box.closest("table").querySelectorAll("tbody input[type=checkbox]").forEach((each) => { each.checked = box.checked; });
     }
     if (box.matches("select[data-submit]")) box.form.requestSubmit();
-    document.querySelectorAll("[data-selected-count]").forEach((each) => {
-      each.textContent = document.querySelectorAll("tbody input[type=checkbox]:checked").length;
-    });
   });
 
   // Buttons that only work with a script.
@@ -159,6 +156,37 @@
     }
   });
 
+  // A change that cannot be undone is asked for first: the dialog holds a copy of its form.
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (!form.dataset.ask) return;
+    event.preventDefault();
+    const dialog = document.getElementById("ask");
+    const copy = dialog.querySelector("form");
+    copy.action = form.getAttribute("action");
+    copy.querySelectorAll("input").forEach((each) => each.remove());
+    form.querySelectorAll("input").forEach((each) => copy.append(each.cloneNode()));
+    dialog.querySelector("h2").textContent = form.dataset.ask;
+    dialog.querySelector("p").textContent = form.dataset.note;
+    dialog.querySelector("button.danger").textContent = form.querySelector("button").textContent;
+    dialog.showModal();
+  });
+
+  // What scrolls is reached by keys, and has a name; a morph leaves both.
+  const scrolling = ["tabindex", "role", "aria-label"];
+  function openScrollers() {
+    document.querySelectorAll(".scroll, .log, .graph, pre").forEach((element) => {
+      const isCut = element.scrollWidth > element.clientWidth || element.scrollHeight > element.clientHeight;
+      if (!isCut) scrolling.forEach((name) => element.removeAttribute(name));
+      if (!isCut || element.hasAttribute("tabindex")) return;
+      const title = (element.closest(".card") || document).querySelector("h2") || document.querySelector("h1");
+      element.tabIndex = 0;
+      element.setAttribute("aria-label", title.textContent.trim());
+      if (!element.matches("ol")) element.setAttribute("role", "group");
+    });
+  }
+  Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, element, kind) => kind !== "remove" || !scrolling.includes(name);
+
   // What somebody is in the middle of is not replaced under their hands.
   document.addEventListener("htmx:beforeRequest", (event) => {
     const live = event.target;
@@ -167,6 +195,7 @@
     if (busy || document.hidden || document.querySelector("dialog[open]") || !window.getSelection().isCollapsed) event.preventDefault();
   });
   document.addEventListener("htmx:afterSettle", () => { writeTimes(); tellTimes(); });
+  document.addEventListener("htmx:afterSettle", openScrollers);
 
   // Keys: g and a letter goes somewhere, / searches, j and k walk a table, ? tells.
   let isGoing = false;
@@ -193,6 +222,8 @@
   });
 
   writeTimes();
+  openScrollers();
+  window.addEventListener("resize", openScrollers);
   tellTimes();
   document.querySelectorAll("input[data-moment]").forEach((input) => { if (sent.test(input.value)) input.value = typedAgain(input.value); });
   setInterval(tellTimes, 1000);
@@ -200,5 +231,6 @@
     feedCharts();
     setInterval(() => { if (!document.hidden) feedCharts(); }, 10000);
     window.addEventListener("resize", () => feedCharts());
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => feedCharts());
   }
 })();

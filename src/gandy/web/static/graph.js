@@ -30,8 +30,7 @@
     const data = JSON.parse(element.dataset.graph);
     const graph = layOut(data);
     const size = graph.graph();
-    const svg = make("svg", { width: size.width, height: size.height, viewBox: "0 0 " + size.width + " " + size.height, role: "img" });
-    svg.append(make("title", {}, "Which manifests wait for which"));
+    const svg = make("svg", { width: size.width, height: size.height, viewBox: "0 0 " + size.width + " " + size.height, role: "group", "aria-label": "Which manifests wait for which" });
     const marker = make("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" });
     marker.append(make("path", { d: "M0 0 L8 4 L0 8 z" }));
     svg.append(marker);

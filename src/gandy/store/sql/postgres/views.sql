@@ -6,6 +6,7 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
         FROM gandy.manifest_dependency d WHERE d.child_id = r.id) AS edges,
        r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
+       (SELECT l.id FROM gandy.dead_letter l WHERE l.manifest_id = r.id AND l.status = 'awaiting_intervention') AS letter_id,
        r.active_run_id IS NOT NULL AS is_active, r.overrides::text <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.external_id) AS place,
@@ -31,6 +32,7 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
         FROM gandy.manifest_dependency d WHERE d.child_id = r.id) AS edges,
        r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
+       (SELECT l.id FROM gandy.dead_letter l WHERE l.manifest_id = r.id AND l.status = 'awaiting_intervention') AS letter_id,
        r.active_run_id IS NOT NULL AS is_active, r.overrides::text <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.name, w.owner, w.external_id) AS place,
@@ -57,6 +59,7 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
         FROM gandy.manifest_dependency d WHERE d.child_id = r.id) AS edges,
        r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
+       (SELECT l.id FROM gandy.dead_letter l WHERE l.manifest_id = r.id AND l.status = 'awaiting_intervention') AS letter_id,
        r.active_run_id IS NOT NULL AS is_active, r.overrides::text <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.external_id) AS place,
@@ -83,6 +86,7 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
         FROM gandy.manifest_dependency d WHERE d.child_id = r.id) AS edges,
        r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
+       (SELECT l.id FROM gandy.dead_letter l WHERE l.manifest_id = r.id AND l.status = 'awaiting_intervention') AS letter_id,
        r.active_run_id IS NOT NULL AS is_active, r.overrides::text <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER () AS place,
@@ -128,6 +132,7 @@ SELECT m.external_id, m.owner, m.name AS train, g.name AS group_name, m.schedule
         FROM gandy.manifest_dependency d WHERE d.child_id = m.id) AS edges,
        m.is_enabled, g.is_enabled AS is_group_enabled, m.orphaned_at, m.priority,
        m.next_scheduled_run, m.last_successful_run, m.failure_count, m.success_count,
+       (SELECT l.id FROM gandy.dead_letter l WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention') AS letter_id,
        m.active_run_id IS NOT NULL AS is_active, m.overrides::text <> '{}' AS has_overrides
 FROM gandy.manifest m JOIN gandy.manifest_group g ON g.id = m.manifest_group_id
 WHERE m.manifest_group_id BETWEEN (SELECT id FROM gandy.manifest_group WHERE owner = %(owner)s AND name = %(name)s)

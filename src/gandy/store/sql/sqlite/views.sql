@@ -6,6 +6,7 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
         FROM (SELECT * FROM manifest_dependency WHERE child_id = r.id ORDER BY place) d) AS edges,
        r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
+       (SELECT l.id FROM dead_letter l WHERE l.manifest_id = r.id AND l.status = 'awaiting_intervention') AS letter_id,
        r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.external_id) AS place,
@@ -31,6 +32,7 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
         FROM (SELECT * FROM manifest_dependency WHERE child_id = r.id ORDER BY place) d) AS edges,
        r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
+       (SELECT l.id FROM dead_letter l WHERE l.manifest_id = r.id AND l.status = 'awaiting_intervention') AS letter_id,
        r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.external_id) AS place,
@@ -56,6 +58,7 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
         FROM (SELECT * FROM manifest_dependency WHERE child_id = r.id ORDER BY place) d) AS edges,
        r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
+       (SELECT l.id FROM dead_letter l WHERE l.manifest_id = r.id AND l.status = 'awaiting_intervention') AS letter_id,
        r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.external_id) AS place,
@@ -82,6 +85,7 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
         FROM (SELECT * FROM manifest_dependency WHERE child_id = r.id ORDER BY place) d) AS edges,
        r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
+       (SELECT l.id FROM dead_letter l WHERE l.manifest_id = r.id AND l.status = 'awaiting_intervention') AS letter_id,
        r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER () AS place,
@@ -125,6 +129,7 @@ SELECT m.external_id, m.owner, m.name AS train, g.name AS group_name, m.schedule
         FROM (SELECT * FROM manifest_dependency WHERE child_id = m.id ORDER BY place) d) AS edges,
        m.is_enabled, g.is_enabled AS is_group_enabled, m.orphaned_at, m.priority,
        m.next_scheduled_run, m.last_successful_run, m.failure_count, m.success_count,
+       (SELECT l.id FROM dead_letter l WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention') AS letter_id,
        m.active_run_id IS NOT NULL AS is_active, m.overrides <> '{}' AS has_overrides
 FROM manifest m JOIN manifest_group g ON g.id = m.manifest_group_id
 WHERE m.manifest_group_id = (SELECT id FROM manifest_group WHERE owner = :owner AND name = :name)
