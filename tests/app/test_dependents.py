@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from gandy import Gandy
-from gandy.errors import DeclarationError, TriggerInputMissingError
+from gandy import Days, Gandy
+from gandy.errors import DeclarationError, OverrideError, TriggerInputMissingError
 from tests.doors.calls import client_of
 from tests.doors.neighbours import TOKEN, rows
 from tests.support.worlds import migrated_url
@@ -183,3 +184,32 @@ async def test_the_output_must_fit_at_run_time_too(migrated_url: str) -> None:
             await app.trigger("good")
         await app.trigger("good", input=Order(50))
         assert await work(app) == [("told", 50)]
+
+
+OF_INSTANTS: Final[Mapping[str, Any]] = {
+    "exclude": [Days.on("sat")],
+    "variance": timedelta(minutes=5),
+    "misfire": "catch_up",
+    "misfire_threshold": timedelta(minutes=5),
+}
+
+
+@pytest.mark.parametrize("dormant", [False, True], ids=["dependent", "dormant"])
+@pytest.mark.parametrize("option", OF_INSTANTS)
+async def test_an_option_of_instants_has_no_place_on_a_dependent(
+    migrated_url: str, option: str, dormant: bool
+) -> None:
+    app, given = shop(migrated_url), {option: OF_INSTANTS[option]}
+    refused = f"{option}: a dependent has no instants of its own"
+    with pytest.raises(DeclarationError, match=refused):
+        app.schedule("late", count, 1, after="one", dormant=dormant, **given)
+    async with app:
+        await app.seed()
+        with pytest.raises(DeclarationError, match=refused):
+            await app.add_schedule("late", count, 1, after="one", dormant=dormant, **given)
+        with pytest.raises(DeclarationError, match=refused):
+            await app.manifests.add("late", "count", input=1, after="one", dormant=dormant, **given)
+        await app.add_schedule("late", count, 1, after="one", dormant=dormant)
+        with pytest.raises(OverrideError, match=refused):
+            await app.manifests.set("late", **given)
+        assert (await app.manifests.show("late")).external_id == "late"

@@ -92,6 +92,24 @@ async def test_whichever_way_a_run_comes_back_no_input_is_lost_beside_a_queued_e
     assert count(world, "work_queue", "status IN ('queued', 'waiting')") == 0
 
 
+async def test_an_activation_of_a_child_that_another_version_left_out_is_kept(world: World) -> None:
+    await world.seed(manifest(), manifest("child", schedule=DormantDependent("report"), train="Child"))
+    add_entry(world, origin="schedule")
+    (run,) = await world.claim()
+    await world.seed(manifest())
+    asked = (Activation("child", '{"n":1}'), Activation("child", '{"n":2}'))
+    await world.database.run(finish_runs([ended(run, activations=asked)], RULES))
+    assert world.rows("SELECT train_state FROM history") == [{"train_state": "completed"}]
+    assert await world.claim("Child") == []
+
+    await world.seed(manifest(), manifest("child", schedule=DormantDependent("report"), train="Child"))
+
+    for expected in ('{"n":1}', '{"n":2}'):
+        (child,) = await world.claim("Child")
+        assert child.input_json == expected
+        await world.finish(child)
+
+
 ENDS = ("completed", "cancelled", "cancelled entry", "refused entry", "acknowledged")
 
 

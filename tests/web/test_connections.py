@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import socket
 from dataclasses import dataclass, field
 
 import pytest
 
-from gandy.web.serving import ConnectionLimits, ConnectionStep, Limits, most_connections
+from gandy.errors import PortTakenError
+from gandy.settings import WebSettings
+from gandy.web.serving import ConnectionLimits, ConnectionStep, Limits, Port, most_connections
 
 LIMITS = Limits(connections=4, head=10, body=30, answer=20)
 
@@ -133,3 +136,24 @@ def test_any_crowd_stays_within_its_places_and_none_is_closed_early(seed: int) -
 
 def test_a_server_takes_a_part_of_the_descriptors() -> None:
     assert 16 <= most_connections() <= 256
+
+
+def test_a_port_is_taken_before_services_start_and_bound_again_for_a_restarted_one() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        settings = WebSettings(port=probe.getsockname()[1])
+    port = Port(settings)
+    port.bind()
+
+    with pytest.raises(PortTakenError):
+        Port(settings).bind()
+    with port.take() as first:
+        assert first.getsockname()[1] == settings.port
+        with pytest.raises(PortTakenError):
+            port.take()
+    with port.take() as again:
+        assert again.getsockname()[1] == settings.port
+
+    port.bind()
+    port.close()
+    with port.take() as free:
+        assert free.getsockname()[1] == settings.port

@@ -283,8 +283,9 @@ class Port:
 
     def close(self) -> None:
         """Release the port if no service has taken it."""
-        if self._bound is not None:
-            self._bound.close()
+        bound, self._bound = self._bound, None
+        if bound is not None:
+            bound.close()
 
 
 def _listen(settings: WebSettings) -> socket.socket:
