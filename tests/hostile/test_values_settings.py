@@ -10,7 +10,13 @@ import pytest
 
 from gandy import NO_TIMEOUT
 from gandy.settings import list_settings, load_settings
-from gandy.settings.bounds import HIGHEST_COUNT, LONGEST_RETENTION, LONGEST_SPAN, RefusedValueError
+from gandy.settings.bounds import (
+    HIGHEST_COUNT,
+    HIGHEST_NUMBER,
+    LONGEST_RETENTION,
+    LONGEST_SPAN,
+    RefusedValueError,
+)
 from tests.hostile.values import HOSTILE, Hostile, Judge, as_text, make_app, still_works
 from tests.support.worlds import migrated_url
 
@@ -101,7 +107,7 @@ def _check_bounded(judge: Judge, setting: SettingField, hostile: Hostile, held: 
     if isinstance(held, timedelta) and setting.section not in {"retention", "cleanup"}:
         is_bounded = is_bounded and held <= LONGEST_SPAN
     if isinstance(held, int):
-        is_bounded = 0 <= held <= HIGHEST_COUNT
+        is_bounded = 0 <= held <= (HIGHEST_NUMBER if setting.key.endswith("_bytes") else HIGHEST_COUNT)
     if isinstance(held, float):
         is_bounded = 0 <= held <= 1
     if not is_bounded:

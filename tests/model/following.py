@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from tests.model.snapshot import Row, Snapshot
+
+
+SEEN = ("success_seen", "failure_seen", "end_seen")
+KEPT = timedelta(days=1)  #: what was seen of a former parent
+COUNTED = ("success_count", "final_failure_count", "end_count")
 
 
 def following_faults(before: Snapshot, after: Snapshot) -> Iterator[str]:
@@ -28,6 +34,32 @@ def following_faults(before: Snapshot, after: Snapshot) -> Iterator[str]:
             yield f"edge {edge_id} saw {was['seen']}, then {edge['seen']} of {after.ended(edge)}"
         if entry is not None and edge["is_output_passed"]:
             yield from _input(after, edge, entry)
+    yield from _sight_faults(before, after, queued.keys())
+
+
+def _sight_faults(before: Snapshot, after: Snapshot, queued: Collection[object]) -> Iterator[str]:
+    """What a dependent has seen changes when it is queued, and never with its declaration."""
+    for place, sight in after.sights.items():
+        parent, seen = after.manifests[sight["parent_id"]], _counts(sight, SEEN)
+        known, ended = before.sights.get(place), _counts(parent, COUNTED)
+        if known is None and seen != ended:
+            yield f"the new edge {place} has seen {seen} of {ended}"
+        elif known is not None and sight["child_id"] not in queued and seen != _counts(known, SEEN):
+            yield f"edge {place} had seen {_counts(known, SEEN)}, now {seen}, with nothing queued"
+        elif any(one > other for one, other in zip(seen, ended, strict=True)):
+            yield f"edge {place} has seen {seen} of {ended}"
+    for place in before.sights.keys() - after.sights.keys():
+        known = before.sights[place]
+        dropped_at = known["dropped_at"] or after.now
+        if {
+            known["child_id"],
+            known["parent_id"],
+        } <= after.manifests.keys() and after.now - dropped_at < KEPT:
+            yield f"what edge {place} had seen is forgotten"
+
+
+def _counts(row: Row, names: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(int(row[name]) for name in names)
 
 
 def _input(after: Snapshot, edge: Row, entry: Row) -> Iterator[str]:

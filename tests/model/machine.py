@@ -329,10 +329,11 @@ class Life(Keeping):
 
     def teardown(self) -> None:
         """Whatever has happened: when everything is switched on, everything that waits gets its turn."""
-        for name in self.declared:  # one run makes up for a long time switched off
-            self.site.do(
-                override_manifest(name, {"is_enabled": True, "misfire_policy": "fire_once_now"}, owner=OWNER)
-            )
+        for name, each in self.declared.items():
+            changes: dict[str, object] = {"is_enabled": True}
+            if not edges_of(each.schedule):  # one run makes up for a long time switched off
+                changes["misfire_policy"] = "fire_once_now"
+            self.site.do(override_manifest(name, changes, owner=OWNER))
         for group in GROUPS:
             self.site.do(override_group(OWNER, group.name, None))
         self._done(Step("override"))

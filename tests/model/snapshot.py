@@ -37,6 +37,12 @@ _QUERIES: Mapping[str, str] = {
     "FROM metadata WHERE owner = '{owner}' AND origin IS NOT NULL",
     "edges": "SELECT e.child_id || ':' || e.parent_id AS id, e.child_id, e.parent_id, e.kind, e.seen, "
     "e.is_output_passed FROM manifest_edge e JOIN manifest m ON m.id = e.child_id WHERE m.owner = '{owner}'",
+    # what a dependent has seen of a parent, whether that is its parent now or was before
+    "sights": "SELECT s.child_id || ':' || s.parent_id AS id, s.* FROM manifest m JOIN ("
+    "SELECT child_id, parent_id, success_seen, failure_seen, end_seen, NULL AS dropped_at "
+    "FROM manifest_edge WHERE kind <> 'activation' UNION ALL "
+    "SELECT child_id, parent_id, success_seen, failure_seen, end_seen, dropped_at "
+    "FROM manifest_former_edge) s ON s.child_id = m.id WHERE m.owner = '{owner}'",
     "outputs": "SELECT o.manifest_id AS id, o.success_count, CAST(o.output AS text) AS output "
     "FROM manifest_output o JOIN manifest m ON m.id = o.manifest_id WHERE m.owner = '{owner}'",
     "letters": "SELECT id, manifest_id, metadata_id, status FROM dead_letter WHERE owner = '{owner}'",
@@ -55,6 +61,7 @@ class Snapshot:
     entries: dict[int, Row] = field(default_factory=dict)
     runs: dict[int, Row] = field(default_factory=dict)
     edges: dict[str, Row] = field(default_factory=dict)
+    sights: dict[str, Row] = field(default_factory=dict)
     outputs: dict[int, Row] = field(default_factory=dict)
     letters: dict[int, Row] = field(default_factory=dict)
     keys: dict[int, Row] = field(default_factory=dict)
