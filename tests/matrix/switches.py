@@ -66,7 +66,7 @@ SWITCHES: Final[Mapping[str, Sequence[Piece]]] = {
     ],
     "cleanup": [
         Piece(
-            "upkeep/trains.py",
+            "upkeep/partitions.py",
             "if not is_requested or not isinstance(shift.database, KeepsDays):",
             "if True:",
         ),

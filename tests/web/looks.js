@@ -59,7 +59,7 @@ window.looks = {
 
   operable() {
     const all = [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")];
-    return all.filter((each) => each.checkVisibility() && !each.closest("dialog")).length;
+    return all.filter((each) => each.checkVisibility() && !each.disabled && !each.closest("dialog")).length;
   },
 
   // The names of all images and gauges, wherever they come from.
