@@ -10,8 +10,10 @@ import pytest
 from gandy.model.run import TrainState
 from gandy.model.schedule import Dependent, DormantDependent, EdgeKind, Manual
 from gandy.store.cleanup import former_edges, orphaned_manifests, prune_batch
+from gandy.store.queueing import remove_manifest, trigger
+from gandy.store.seeding import add_manifest
 from tests.scheduler.family import end, family, inputs, passing, queued
-from tests.support.world import manifest
+from tests.support.world import OWNER, manifest
 
 if TYPE_CHECKING:
     from gandy.model.manifest import ManifestDeclaration
@@ -146,6 +148,52 @@ async def test_outputs_are_kept_while_the_old_version_is_declared(world: World) 
     await world.seed(*passing())
 
     assert await inputs(world) == [2]
+
+
+@pytest.mark.parametrize("is_followed", [False, True], ids=["waiting", "followed"])
+async def test_an_output_that_was_not_kept_meanwhile_is_the_newest_one(
+    world: World, is_followed: bool
+) -> None:
+    await world.seed(*passing())
+    await end(world, "a", output="1")
+    if is_followed:
+        assert await inputs(world) == [1]
+    await world.seed(*family("a"))
+    await end(world, "a", output="2")
+    await world.seed(*passing())
+
+    assert await inputs(world) == [2]
+    assert await inputs(world) == []
+    await world.database.run(trigger("merge", owner=OWNER))
+    (triggered,) = await world.claim("Merge")
+    assert triggered.input_json == "2"
+
+
+async def test_an_old_output_is_not_taken_where_the_newest_is_gone(world: World) -> None:
+    await world.seed(*passing())
+    await end(world, "a", output="1")
+    await world.seed(*family("a"))
+    await end(world, "a", output="2")
+    world.rows("DELETE FROM history")
+    await world.seed(*passing())
+    assert await inputs(world) == []
+    await end(world, "a", output="3")
+
+    assert await inputs(world) == [3]
+
+
+async def test_an_output_that_a_removed_dependent_took_does_not_stay_old(world: World) -> None:
+    child = manifest("late", schedule=Dependent("a", is_output_passed=True), train="Late", input_json=None)
+    await world.seed(*family("b"))
+    await world.database.run(add_manifest(OWNER, child))
+    await end(world, "a", output="1")
+    await world.database.run(remove_manifest("late", owner=OWNER))
+    await end(world, "a", output="2")
+    await world.seed(*passing())
+    await world.database.run(trigger("merge", owner=OWNER))
+
+    (triggered,) = await world.claim("Merge")
+    assert triggered.input_json == "2"
 
 
 async def test_what_a_former_edge_has_seen_is_kept_for_a_day(world: World) -> None:

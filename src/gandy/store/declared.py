@@ -222,11 +222,15 @@ def insert_edges(owner: str, schedules: Iterable[tuple[str, Schedule]]) -> Opera
         for place, edge in enumerate(edges_of(schedule))
     ]
     yield batch("insert_edges", rows, owner=owner)
+    takers = sorted({str(row["child"]) for row in rows if row["is_output_passed"]})
+    if takers:
+        yield statement("adopt_outputs", owner=owner, children=takers)
+        yield statement("drop_stale_outputs", owner=owner, children=takers)
 
 
 def change_edges(owner: str, changes: Iterable[tuple[Row, Change]]) -> Operation[None]:
     """Write the edges of changed manifests: an end of a parent that was not seen before still counts."""
-    kept, after, takers = [], [], []
+    kept, after = [], []
     for stored, change in changes:
         before = _schedule_in(stored.declared, stored.overrides)
         schedule = _schedule_in(change.declared, change.overrides)
@@ -234,11 +238,8 @@ def change_edges(owner: str, changes: Iterable[tuple[Row, Change]]) -> Operation
             words = {edge.parent: _kept_as(edge) for edge in edges_of(schedule)}
             kept.append({"child_id": stored.id, "kept": json.dumps(words)})
             after.append((stored.external_id, schedule))
-            takers += [stored.id for edge in edges_of(schedule) if edge.is_output_passed]
     yield batch("drop_edges", kept)
     yield from insert_edges(owner, after)
-    if takers:
-        yield statement("adopt_outputs", ids=takers)
 
 
 def _schedule_in(declared: str, overrides: str) -> Schedule:

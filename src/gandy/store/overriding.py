@@ -180,7 +180,8 @@ def override_manifest(
     stored = yield from _lock(external_id, owner)
     overrides = _merged(stored, changes)
     effective = from_stored(external_id, stored.declared, overrides)
-    _refuse_other_kind(stored, overrides)
+    if "schedule" in (changes or {}):
+        _refuse_other_kind(stored, overrides)
     _refuse_unused(effective, changes or {})
     yield from _refuse_lost_parent(owner, effective)
     groups = yield from ensure_groups(owner, [effective.group])

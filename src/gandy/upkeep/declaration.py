@@ -196,9 +196,9 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
     ),
     Upkeep(
         table="manifest_output",
-        bound="one for each manifest whose dependent takes its output",
+        bound="one for each manifest whose dependent takes its output, or has taken it",
         means=ByKey(),
-        safety="The newest output only; gone with the manifest, or with the last edge that takes it.",
+        safety="The newest output only; gone with the manifest, or a day after the last edge that takes it.",
     ),
     Upkeep(
         table="manifest_former_edge",

@@ -252,8 +252,12 @@ class WebService:
             stopping.cancel()
             watching.cancel()
             self._server.should_exit = True
-            await serving
-            listening.close()
+            try:
+                await serving
+            finally:  # a server that failed has closed nothing, and the next one needs the port
+                for server in getattr(self._server, "servers", ()):
+                    server.close()
+                listening.close()
 
 
 class _Server(uvicorn.Server):

@@ -72,15 +72,26 @@ FROM counted
 ON CONFLICT (child_id, parent_id) DO UPDATE SET place = excluded.place;
 
 -- name: adopt_outputs
--- A dependent begins to take the output of its parent, and a success that it has not seen waits: take the output of that run.
+-- Dependents begin to take the output of their parent, perhaps again. It may not have been kept meanwhile, so take that of the
+-- last success, if its run is on record.
 INSERT INTO gandy.manifest_output (manifest_id, success_count, output)
 SELECT p.id, p.success_count, coalesce(h.output, 'null'::json)
-FROM (SELECT parent_id, min(seen) AS seen FROM gandy.manifest_edge
-      WHERE child_id = ANY(%(ids)s::bigint[]) AND is_output_passed GROUP BY parent_id) e
+FROM (SELECT DISTINCT e.parent_id FROM gandy.manifest c CROSS JOIN LATERAL (
+          SELECT parent_id FROM gandy.manifest_edge WHERE child_id = c.id AND is_output_passed LIMIT 1) e
+      WHERE c.owner = %(owner)s AND c.external_id = ANY(%(children)s::text[])) e
 CROSS JOIN LATERAL (SELECT id, success_count, last_successful_run_id FROM gandy.manifest WHERE id = e.parent_id LIMIT 1) p
 CROSS JOIN LATERAL (SELECT output FROM gandy.history WHERE id = p.last_successful_run_id LIMIT 1) h
-WHERE p.success_count > e.seen
-ON CONFLICT (manifest_id) DO NOTHING;
+ON CONFLICT (manifest_id) DO UPDATE SET success_count = excluded.success_count, output = excluded.output
+WHERE manifest_output.success_count < excluded.success_count;
+
+-- name: drop_stale_outputs
+-- An older output than that of the last success is never taken.
+DELETE FROM gandy.manifest_output o
+USING (SELECT DISTINCT e.parent_id FROM gandy.manifest c CROSS JOIN LATERAL (
+           SELECT parent_id FROM gandy.manifest_edge WHERE child_id = c.id AND is_output_passed LIMIT 1) e
+       WHERE c.owner = %(owner)s AND c.external_id = ANY(%(children)s::text[])) e
+CROSS JOIN LATERAL (SELECT success_count FROM gandy.manifest WHERE id = e.parent_id LIMIT 1) p
+WHERE o.manifest_id = e.parent_id AND o.success_count < p.success_count;
 
 -- name: insert_manifests
 -- New manifests as a set; their edges follow. All parents are looked up at once: with

@@ -63,15 +63,22 @@ WHERE child_id = (SELECT id FROM manifest WHERE owner = :owner AND external_id =
   AND :kind <> 'activation';  -- which counts nothing
 
 -- name: adopt_outputs
--- A dependent begins to take the output of its parent, and a success that it has not seen waits: take the output of that run.
+-- Dependents begin to take the output of their parent, perhaps again. It may not have been kept meanwhile, so take that of the
+-- last success, if its run is on record.
 INSERT INTO manifest_output (manifest_id, success_count, output)
 SELECT p.id, p.success_count, coalesce(h.output, 'null')
-FROM (SELECT parent_id, min(seen) AS seen FROM manifest_edge
-      WHERE child_id IN (SELECT value FROM json_each(:ids)) AND is_output_passed GROUP BY parent_id) e
-JOIN manifest p ON p.id = e.parent_id
-JOIN history h ON h.id = p.last_successful_run_id
-WHERE p.success_count > e.seen
-ON CONFLICT (manifest_id) DO NOTHING;
+FROM manifest p JOIN history h ON h.id = p.last_successful_run_id
+WHERE p.id IN (SELECT e.parent_id FROM manifest c JOIN manifest_edge e ON e.child_id = c.id AND e.is_output_passed
+               WHERE c.owner = :owner AND c.external_id IN (SELECT value FROM json_each(:children)))
+ON CONFLICT (manifest_id) DO UPDATE SET success_count = excluded.success_count, output = excluded.output
+WHERE success_count < excluded.success_count;
+
+-- name: drop_stale_outputs
+-- An older output than that of the last success is never taken.
+DELETE FROM manifest_output
+WHERE manifest_id IN (SELECT e.parent_id FROM manifest c JOIN manifest_edge e ON e.child_id = c.id AND e.is_output_passed
+                      WHERE c.owner = :owner AND c.external_id IN (SELECT value FROM json_each(:children)))
+  AND success_count < (SELECT p.success_count FROM manifest p WHERE p.id = manifest_id);
 
 -- name: insert_manifests
 -- New manifests; their edges follow.
