@@ -49,7 +49,9 @@ CROSS JOIN LATERAL (
 ) e;
 
 -- name: load_ready_of_trains
--- The same for a group that also has entries of trains that the claim cannot run: those are not read at all.
+-- The same for a group that also has entries of trains that the claim cannot run: those are not read at all. BETWEEN, and the
+-- train first in the order, so that only the index on trains can serve: while statistics know a single train, the planner
+-- holds the index on groups for as good, and would read all entries of the other trains.
 SELECT e.* FROM unnest((SELECT %(group_id)s::bigint[]), (SELECT %(train_name)s::text[]), (SELECT %(share)s::int[]))
     AS g(id, train_name, share)
 CROSS JOIN LATERAL (
@@ -57,10 +59,10 @@ CROSS JOIN LATERAL (
            q.due_at, q.attempt, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, q.failures,
            q.losses, q.lone_losses, q.unique_key, q.dead_letter_id, q.scheduled_at
     FROM gandy.work_queue q
-    WHERE q.owner = %(owner)s AND q.manifest_group_id = g.id AND q.train_name = g.train_name
+    WHERE q.owner = %(owner)s AND q.manifest_group_id = g.id AND q.train_name BETWEEN g.train_name AND g.train_name
       AND q.status = 'queued' AND q.gate = 'open'
       AND q.scheduled_at <= (SELECT gandy.now() - make_interval(secs => %(min_age_seconds)s::float8))
-    ORDER BY q.rank DESC, q.id LIMIT g.share FOR UPDATE SKIP LOCKED
+    ORDER BY q.train_name, q.rank DESC, q.id LIMIT g.share FOR UPDATE SKIP LOCKED
 ) e;
 
 -- name: close_early_heads
