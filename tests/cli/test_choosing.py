@@ -56,7 +56,7 @@ def test_listings_take_the_same_filters_and_say_how_far_they_looked(market: Call
     ("arguments", "said"),
     [
         (["runs", "list", "--sort", "took"], "'id', 'start_time'"),
-        (["runs", "list", "--sort", "start_time"], "with a train also start_time"),
+        (["runs", "list", "--sort", "start_time"], "with a train and a single owner also start_time"),
         (["queue", "list", "--sort", "scheduled_at"], "with gate time and a single owner also scheduled_at"),
         (["runs", "list", "--since", "someday"], "before now, or a datetime"),
         (["runs", "rerun"], "must be chosen by ids, or by"),

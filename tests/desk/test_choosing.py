@@ -216,7 +216,7 @@ async def test_runs_of_a_train_are_sorted_by_their_start_page_by_page(shop: Worl
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        (RunFilter(sort="start_time"), "sort must be id, or with a train also start_time"),
+        (RunFilter(sort="start_time"), "sort must be id, or with a train and a single owner also start_time"),
         (
             EntryFilter(sort="scheduled_at"),
             "sort must be id, or with gate time and a single owner also scheduled_at",

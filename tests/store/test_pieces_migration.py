@@ -32,7 +32,7 @@ SELECT relname, relfilenode FROM pg_class WHERE relname ~ '^(log|history)_(\d{8}
 """
 INDEXES = r"""
 SELECT c.relname, count(*) FROM pg_index x JOIN pg_class c ON c.oid = x.indrelid
-WHERE c.relname ~ '^(log|history)_(\d{8}|rowwise|live)$' GROUP BY 1 ORDER BY 1
+WHERE c.relname ~ '^log_(\d{8}|rowwise|live)$' GROUP BY 1 ORDER BY 1
 """
 ALL_RUNS = (
     "SELECT id, bucket::text, owner, name, train_state, start_time, output::text FROM metadata ORDER BY id"

@@ -87,8 +87,10 @@ def fill(url: str, *, are_statistics_true: bool) -> None:
             connection.execute(b"ANALYZE")
 
 
-def explain(connection: psycopg.Connection[Any], name: str, kind: PlanKind, /, **values: object) -> Plan:
-    """Run a statement in a session like Gandy's, look at its plan, and undo what it did."""
+def explain(
+    connection: psycopg.Connection[Any], name: str, kind: PlanKind, first: str | None = None, /, **values: object
+) -> Plan:
+    """Run a statement in a session like Gandy's, after the `first`, look at its plan, and undo what it did."""
     names: list[str] = []
 
     def number(found: re.Match[str]) -> str:
@@ -105,6 +107,8 @@ def explain(connection: psycopg.Connection[Any], name: str, kind: PlanKind, /, *
             load_statements("postgres")["configure_session"].encode(),
             {"backend": connection.info.backend_pid},
         )
+        if first is not None:
+            connection.execute(load_statements("postgres")[first].encode())
         connection.execute(f"SET LOCAL plan_cache_mode = {kind}".encode())
         connection.execute(f"PREPARE looked_at AS {text}".encode())
         command = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE looked_at" + (

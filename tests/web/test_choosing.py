@@ -68,7 +68,7 @@ async def test_a_password_is_not_found(client: httpx.AsyncClient) -> None:
     ("place", "said"),
     [
         ("runs?sort=took", "'id' or 'start_time'"),
-        ("runs?sort=start_time", "with a train also start_time"),
+        ("runs?sort=start_time", "with a train and a single owner also start_time"),
         ("queue?sort=priority", "'id' or 'scheduled_at'"),
         ("dead-letters?sort=resolved_at", "with status retried or acknowledged also resolved_at"),
         ("runs?since=yesterday", "before now, or a datetime"),

@@ -59,7 +59,7 @@ def runs() -> None:
     type=click.Choice(get_args(RunSort)),
     default="id",
     show_default=True,
-    help="The newest first; start_time needs --train.",
+    help="The newest first; start_time needs --train and one owner.",
 )
 @click.option("--before", type=bounded("id"), metavar="ID", help="Only runs after this one in the list.")
 @limited(50)

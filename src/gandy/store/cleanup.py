@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 from gandy.rules.ending import is_finished_once_removable, is_orphan_removable, is_spent_once_forgettable
+from gandy.store.owners import list_owners_of_runs
 from gandy.store.statements import batch, counted, statement
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ class WalkPlace(NamedTuple):
 
     at: datetime | None
     id: int | str
-    within: int | str | None = None  #: the train or manifest whose rows it is walking
+    within: int | tuple[str, str] | None = None  #: the manifest whose rows it is walking, or the owner and train
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +147,33 @@ _DELETE_RUNS_BY_ROW: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredRuns(RowWalk):
-    """Finished runs of named trains, train by train."""
+    """Finished runs of named trains, owner by owner and train by train."""
 
-    names: tuple[str, ...]
+    owner: str
+    names: frozenset[str]
+    administrative: frozenset[str]  #: of every owner
 
     def find(self, after: WalkPlace | None, limit: int) -> Operation[Found]:
-        """Find the next runs of the current train, then of the trains after it."""
-        current = str(after.within) if after else None
-        rest = [name for name in self.names if current is None or name >= current]
-        place = behind(after) | {"after_name": current}
-        return found_in((yield statement(self.finding, limit=limit, names=rest, **place, **self.given))[0])
+        """Find the next runs of the current owner and train, then of those after it."""
+        pairs = yield from self._pairs(after.within if after else None)
+        owners, names = [owner for owner, _ in pairs], [name for _, name in pairs]
+        rows = yield statement(
+            self.finding, limit=limit, owners=owners, names=names, **behind(after), **self.given
+        )
+        found = found_in(rows[0])
+        if found.last is None:
+            return found
+        return replace(found, last=found.last._replace(within=pairs[rows[0].within - 1]))
+
+    def _pairs(self, current: object) -> Operation[list[tuple[str, str]]]:
+        """Return the current owner and train, the further trains of that owner, and those of the owners after it."""
+        owner, name = current if isinstance(current, tuple) else ("", "")
+        rest = [(owner, each) for each in self._names_of(owner) if owner and each >= name]
+        later = yield from list_owners_of_runs(owner)
+        return rest + [(each, train) for each in later for train in self._names_of(each)]
+
+    def _names_of(self, owner: str) -> list[str]:
+        return sorted(self.administrative | self.names if owner == self.owner else self.administrative)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,13 +208,14 @@ def expired_runs(
     *, administrative: Sequence[str], owner: str, names: Sequence[str], before: datetime
 ) -> ExpiredRuns:
     """Walk finished runs that started before an instant: of Gandy's own trains all, of others the owner's."""
-    given = {"owner": owner, "administrative": list(administrative), "before": before}
     return ExpiredRuns(
         table="metadata",
         finding="find_expired_runs",
         deletions=DELETE_RUNS,
-        given=given,
-        names=tuple(sorted({*administrative, *names})),
+        given={"before": before},
+        owner=owner,
+        names=frozenset(names),
+        administrative=frozenset(administrative),
     )
 
 
@@ -330,7 +349,7 @@ class SurplusRuns(RowWalk):
 
     def find(self, after: WalkPlace | None, limit: int) -> Operation[Found]:
         """Find the next runs of the current manifest, then of the manifests after it."""
-        current = int(after.within) if after and after.within is not None else 0
+        current = after.within if after and isinstance(after.within, int) else 0
         older = int(after.id) - 1 if after else 0
         rest = [
             {"manifest_id": manifest, "newest": older if manifest == current else newest}

@@ -32,6 +32,11 @@ def list_owners() -> Operation[tuple[str, ...]]:
     return tuple(row.owner for row in (yield statement("list_owners")))
 
 
+def list_owners_of_runs(beyond: str = "") -> Operation[tuple[str, ...]]:
+    """Return the applications behind one that have finished runs: their own order is that of the database."""
+    return tuple(row.owner for row in (yield statement("list_owners_of_runs", beyond=beyond)))
+
+
 def single_owner(owners: Owners) -> str:
     """Return the one owner, for an operation that does not support several."""
     if isinstance(owners, OneOwner):

@@ -53,7 +53,7 @@ class RunQuery(ChosenQuery):
     """Filter of runs."""
 
     state: TrainState | None = None
-    sort: RunSort = Field("id", description="The newest first; `start_time` needs `train`.")
+    sort: RunSort = Field("id", description="The newest first; `start_time` needs `train` and one owner.")
 
 
 class SeveralRunsBody(ChosenBody):

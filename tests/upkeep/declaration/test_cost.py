@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -15,6 +16,8 @@ from gandy.upkeep.declaration import UPKEEP, ByRow
 from tests.support.world import OWNER, manifest
 
 if TYPE_CHECKING:
+    from gandy.store.cleanup import Found
+    from gandy.store.statements import Operation
     from tests.support.history import Past
 
 KEPT = 200_000
@@ -22,20 +25,31 @@ KEPT = 200_000
 SMALL_SCANS = (
     "SCAN dead",
     "json_each",
-    "SCAN w ",
+    "SCAN n ",
+    "SCAN kept",
     "SCAN r USING INDEX ix_work_queue_live_run",
     "SCAN CONSTANT ROW",
 )
 #: Some levels of the indexes that grew; a walk over what is kept would be thousands.
-HIGHER_INDEXES = 60
+HIGHER_INDEXES = 80
 
 
 def searches(past: Past) -> list[Statement]:
     """The statements with which every walk begins."""
     now = past.world.clock.now
     dead = [each.means.dead(past.request(), now) for each in UPKEEP if isinstance(each.means, ByRow)]
-    steps = [next(walk.find(None, 1000)) for walk in dead]
-    return [step for step in steps if isinstance(step, Statement)]
+    return [step for walk in dead for step in first_steps(walk.find(None, 1000))]
+
+
+def first_steps(finding: Operation[Found]) -> list[Statement]:
+    """The first statement, and the next one if the first only asks for the owners."""
+    first = next(finding)
+    assert isinstance(first, Statement)
+    if first.name != "list_owners_of_runs":
+        return [first]
+    second = finding.send([SimpleNamespace(owner=OWNER)])
+    assert isinstance(second, Statement)
+    return [first, second]
 
 
 def fill(past: Past) -> None:
@@ -73,7 +87,7 @@ def buffers(past: Past) -> dict[str, int]:
             (plan,) = link.execute(query.encode(), search.parameters).fetchone() or ()
             root = plan[0]["Plan"]
             answer = link.execute(load_statements("postgres")[search.name].encode(), search.parameters)
-            assert [row for row in answer if row[0] != 0] == [], search.name
+            assert [row for row in answer if row[0] not in {0, OWNER}] == [], search.name
             key = f"{search.name} {search.parameters.get('status', '')}"
             found[key] = root["Shared Hit Blocks"] + root["Shared Read Blocks"]
     return found

@@ -158,8 +158,8 @@ async def test_batches_are_as_large_as_allowed_and_go_on_until_nothing_matches(
 def test_ids_come_first_then_lines_references_and_runs_by_id() -> None:
     dead = expired_runs(administrative=["A"], owner="o", names=[], before=NOON)
     batch = prune_batch(dead, None, limit=10, patience=MINUTE)
-    found = SimpleNamespace(rows=2, at=NOON, id=1, within="A", ids="{2,1}", buckets="{-infinity,-infinity}")
-    answers: dict[str, Any] = {"find_expired_runs": [found], "begin_batch": []}
+    found = SimpleNamespace(rows=2, at=NOON, id=1, within=1, ids="{2,1}", buckets="{-infinity,-infinity}")
+    answers: dict[str, Any] = {"find_expired_runs": [found], "begin_batch": [], "list_owners_of_runs": [SimpleNamespace(owner="o")]}
     steps: list[Statement] = []
     step: Statement | Batch = next(batch)
     while True:
@@ -172,12 +172,13 @@ def test_ids_come_first_then_lines_references_and_runs_by_id() -> None:
 
     assert [step.name for step in steps] == [
         "begin_batch",
+        "list_owners_of_runs",
         "find_expired_runs",
         "delete_logs_of_runs",
         "forget_runs_of_letters",
         "delete_runs",
     ]
-    assert [step.parameters["ids"] for step in steps[2:]] == ["{2,1}"] * 3
+    assert [step.parameters["ids"] for step in steps[3:]] == ["{2,1}"] * 3
 
 
 async def test_a_failure_in_the_middle_of_a_batch_leaves_everything_to_the_next_cycle(past: Past) -> None:

@@ -18,7 +18,7 @@ from gandy.model.run import TrainState
 from gandy.settings.bounds import FIRST_INSTANT, LAST_INSTANT
 from gandy.store.manifests import read_now
 from gandy.store.overriding import ensure_groups
-from gandy.store.owners import narrowed_to_manifest
+from gandy.store.owners import list_owners, list_owners_of_runs, named_owners, narrowed_to_manifest
 from gandy.store.runs import load_run
 from gandy.store.statements import statement
 
@@ -71,23 +71,25 @@ def below(before: int | None) -> int:
 def search(
     walk: str, wanted: Mapping[str, object], *, limit: int, gather: str | None = None, key: str = "id"
 ) -> Operation[Search]:
-    """Walk in the order of the listing; if the limit cuts that off, find all matches by an index (`gather`).
+    """Walk in the order of the listing; if few rows match, find all by an index (`gather`), or walk on.
 
     A walk finds frequent matches, an index rare ones; a search that suits neither continues page by page.
     """
     yield statement("keep_order")
     most = max(SEARCHED, limit)
-    times = _FIRST_TIMES if limit < _LARGE_PAGE else 1
-    for so_many in dict.fromkeys((min(limit * times, most), most)):  # mostly, the first rows match
-        rows = yield statement(walk, limit=limit, searched=so_many, **wanted)
-        found = _walked(rows, limit, so_many, key=key)
-        if not found.is_cut:
-            return found
-    if gather is None:
+    first = min(limit * (_FIRST_TIMES if limit < _LARGE_PAGE else 1), most)
+    rows = yield statement(walk, limit=limit, searched=first, **wanted)
+    found = _walked(rows, limit, first, key=key)
+    if not found.is_cut:
         return found
-    rows = yield statement(gather, limit=limit, searched=most, **wanted)
-    is_too_much = bool(rows) and rows[0].place == most
-    return found if is_too_much else _page(rows, limit, key=key)
+    if gather is not None:  # before a longer walk, which may pass many rows of other applications
+        rows = yield statement(gather, limit=limit, searched=most, **wanted)
+        if not rows or rows[0].place != most:
+            return _page(rows, limit, key=key)
+    if first < most:
+        rows = yield statement(walk, limit=limit, searched=most, **wanted)
+        found = _walked(rows, limit, most, key=key)
+    return found
 
 
 def _walked(rows: Rows, limit: int, most: int, *, key: str) -> Search:
@@ -163,7 +165,7 @@ class RunFilter(JobFilter):
     """Which runs to list; None does not filter."""
 
     state: str | None = None
-    sort: RunSort = "id"  #: the newest first; by start, those of one train
+    sort: RunSort = "id"  #: the newest first; by start, those of one train of one owner
 
 
 def list_runs(wanted: RunFilter, owners: Owners) -> Operation[Search]:
@@ -171,15 +173,26 @@ def list_runs(wanted: RunFilter, owners: Owners) -> Operation[Search]:
     owners = yield from narrowed_to_manifest(owners, wanted.manifest)
     given = {**(yield from _given(wanted, owners)), "state": wanted.state}
     if wanted.sort == "start_time":
-        if wanted.train is None:
-            raise ValueBoundsError("sort", "id, or with a train also start_time", "start_time")
+        if wanted.train is None or owners.bound is None:
+            raise ValueBoundsError("sort", "id, or with a train and a single owner also start_time", "start_time")
         last = yield from _last("load_run", wanted.before, owners, missing=RunNotFoundError)
         given["last"] = LAST_INSTANT if last is None else last.start_time
         return (yield from search("search_runs_by_start", given, limit=wanted.limit))
     if wanted.manifest is not None:
         return (yield from search("search_runs_of_manifest", given, limit=wanted.limit))
-    gather = None if wanted.train is None else "gather_runs_of_train"
-    return (yield from search(_walk(wanted.state), given, limit=wanted.limit, gather=gather))
+    walk = _walk(wanted.state)
+    is_own_walk = walk == "search_runs" and owners.bound is not None
+    if wanted.train is None and not is_own_walk:
+        return (yield from search(walk, given, limit=wanted.limit))
+    given["owners"] = list((yield from _owners_of_runs(owners)))
+    return (yield from search(walk, given, limit=wanted.limit, gather="gather_runs"))
+
+
+def _owners_of_runs(owners: Owners) -> Operation[Sequence[str]]:
+    """Return the owners, those included whose application has nothing but finished runs."""
+    if owners.bound is not None:
+        return (owners.bound,)
+    return sorted({*(yield from list_owners_of_runs()), *(yield from list_owners())})
 
 
 def _last(
@@ -260,21 +273,9 @@ def list_entries(wanted: EntryFilter, owners: Owners) -> Operation[Search]:
         given["last"] = FIRST_INSTANT if last is None else last.scheduled_at
         given["beyond"] = wanted.before or 0
         return (yield from search("search_entries_by_time", given, limit=wanted.limit))
-    return (yield from search("search_entries", given, limit=wanted.limit, gather=_gather(wanted)))
-
-
-def _gather(wanted: EntryFilter) -> str | None:
-    """Return the statement that finds all matches by index; dispatched entries have none."""
-    if wanted.manifest is not None:
-        return "gather_entries_of_manifest"
-    match wanted.status:
-        case "queued" | "waiting" | "undispatched":
-            return "gather_queued_entries"
-        case "cancelled" | "skipped":
-            return "gather_settled_entries"
-        case _:
-            is_queued = wanted.status is None and wanted.gate is not None
-            return "gather_queued_entries" if is_queued else None
+    given["owners"] = list((yield from named_owners(owners)))
+    gather = "gather_entries" if wanted.manifest is None else "gather_entries_of_manifest"
+    return (yield from search("search_entries", given, limit=wanted.limit, gather=gather))
 
 
 def queue_rerun(run_id: int, *, owners: Owners, input_json: str | None = None) -> Operation[Rerun]:
@@ -346,7 +347,9 @@ def list_letters(wanted: LetterFilter, owners: Owners) -> Operation[Search]:
         return (yield from search("search_letters_of_manifest", given, limit=wanted.limit))
     if None not in {owners.bound, wanted.train} and wanted.status == "awaiting_intervention":
         return (yield from search("search_awaiting_letters_of_train", given, limit=wanted.limit))
-    gather = None if wanted.status is None else "gather_letters"
+    given["owners"] = list((yield from named_owners(owners)))
+    is_gathered = wanted.status == "awaiting_intervention" or owners.bound is None and wanted.status is not None
+    gather = "gather_letters" if is_gathered else None
     return (yield from search("search_letters", given, limit=wanted.limit, gather=gather))
 
 

@@ -3,18 +3,17 @@
 SELECT set_config('lock_timeout', %(milliseconds)s::text, true) AS patience, set_config('enable_sort', 'off', true) AS sorts;
 
 -- name: find_expired_runs
--- Old enough and deletable by this owner, in any partition; if nothing is found, one probe per name and partition.
+-- Old enough, of these trains of these owners, in any partition; if nothing is found, one probe per pair and partition.
 SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
        array_agg(id)::text AS ids, (array_agg(within))[count(*)::int] AS within, array_agg(bucket)::text AS buckets
 FROM (
     SELECT e.within, e.at, e.id, e.bucket
-    FROM unnest(%(names)s::text[]) AS w(name) CROSS JOIN LATERAL (
-        SELECT r.name AS within, r.start_time AS at, r.id, r.bucket || '/' || r.piece AS bucket FROM gandy.history r
-        WHERE r.name = w.name AND r.start_time < %(before)s
-          AND (r.owner = %(owner)s OR r.name = ANY(%(administrative)s::text[]))
+    FROM unnest(%(owners)s::text[], %(names)s::text[]) WITH ORDINALITY AS w(owner, name, place) CROSS JOIN LATERAL (
+        SELECT w.place AS within, r.start_time AS at, r.id, r.bucket || '/' || r.piece AS bucket FROM gandy.history r
+        WHERE r.owner = w.owner AND r.name = w.name AND r.start_time < %(before)s
           AND (r.start_time, r.id) > (
-            CASE WHEN w.name = %(after_name)s::text THEN %(after_at)s::timestamptz ELSE '-infinity' END,
-            CASE WHEN w.name = %(after_name)s::text THEN %(after_id)s::bigint ELSE 0 END)
+            CASE WHEN w.place = 1 THEN coalesce(%(after_at)s::timestamptz, '-infinity') ELSE '-infinity' END,
+            CASE WHEN w.place = 1 THEN coalesce(%(after_id)s::bigint, 0) ELSE 0 END)
         ORDER BY r.start_time, r.id LIMIT %(limit)s) e
     LIMIT %(limit)s) dead;
 

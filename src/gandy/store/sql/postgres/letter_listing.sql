@@ -1,5 +1,6 @@
 -- name: search_letters
--- Newest first; ids ascend in the order of writing.
+-- Newest first, of all owners or of one; ids ascend in the order of writing. Bounds and order of the second branch are
+-- written so that only the index led by the owner can serve.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by,
        CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
@@ -12,15 +13,24 @@ FROM (
                               WHERE name = %(group)s AND (%(owner)s::text IS NULL OR owner = %(owner)s))))
            AND (%(since)s::timestamptz IS NULL OR w.dead_lettered_at >= %(since)s)
            AND (%(until)s::timestamptz IS NULL OR w.dead_lettered_at < %(until)s) AS is_match
-    FROM (SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
-                 manifest_group_id, input
-          FROM gandy.dead_letter WHERE id < %(before)s ORDER BY id DESC LIMIT %(searched)s) w) r
+    FROM (
+        SELECT * FROM (
+            SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
+                   manifest_group_id, input
+            FROM gandy.dead_letter WHERE %(owner)s::text IS NULL AND id < %(before)s ORDER BY id DESC LIMIT %(searched)s) a
+        UNION ALL
+        SELECT * FROM (
+            SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
+                   manifest_group_id, input
+            FROM gandy.dead_letter
+            WHERE owner >= %(owner)s AND (owner, id) < (%(owner)s, %(before)s)
+            ORDER BY owner DESC, id DESC LIMIT %(searched)s) o) w) r
 LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
 WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.id DESC LIMIT %(limit)s;
 
 -- name: gather_letters
--- All awaiting or all resolved letters, if there are few; otherwise the first row has place = searched.
+-- All awaiting letters of these owners, or all resolved ones, if there are few; otherwise the first row has place = searched.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by,
        CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
@@ -34,11 +44,13 @@ FROM (
            AND (%(until)s::timestamptz IS NULL OR w.dead_lettered_at < %(until)s) AS is_match
     FROM (
         SELECT a.*, row_number() OVER () AS place FROM (
-            SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
-                 manifest_group_id, input
-            FROM gandy.dead_letter
-            WHERE status = 'awaiting_intervention' AND %(status)s::text = 'awaiting_intervention'
-            ORDER BY owner, train_name, id LIMIT %(searched)s) a
+            SELECT l.* FROM unnest(%(owners)s::text[]) AS wanted(owner) CROSS JOIN LATERAL (
+                SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at,
+                       resolved_by, manifest_group_id, input
+                FROM gandy.dead_letter
+                WHERE status = 'awaiting_intervention' AND %(status)s::text = 'awaiting_intervention' AND owner = wanted.owner
+                ORDER BY train_name, id LIMIT %(searched)s) l
+            LIMIT %(searched)s) a
         UNION ALL
         SELECT d.*, row_number() OVER () FROM (
             SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
@@ -96,7 +108,7 @@ WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.owner DESC, r.train_name DESC, r.id DESC LIMIT %(limit)s;
 
 -- name: search_letters_by_resolution
--- Resolved letters, the latest resolution first, by its index.
+-- Resolved letters of all owners or of one, the latest resolution first, each by an index.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by,
        CASE WHEN %(with_input)s::boolean AND pg_column_size(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
@@ -111,11 +123,22 @@ FROM (
                               WHERE name = %(group)s AND (%(owner)s::text IS NULL OR owner = %(owner)s))))
            AND (%(since)s::timestamptz IS NULL OR w.dead_lettered_at >= %(since)s)
            AND (%(until)s::timestamptz IS NULL OR w.dead_lettered_at < %(until)s) AS is_match
-    FROM (SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
-                 manifest_group_id, input
-          FROM gandy.dead_letter
-          WHERE status <> 'awaiting_intervention' AND resolved_at <= %(last)s AND (resolved_at, id) < (%(last)s, %(before)s)
-          ORDER BY resolved_at DESC, id DESC LIMIT %(searched)s) w) r
+    FROM (
+        SELECT * FROM (
+            SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
+                   manifest_group_id, input
+            FROM gandy.dead_letter
+            WHERE %(owner)s::text IS NULL AND status <> 'awaiting_intervention' AND resolved_at <= %(last)s
+              AND (resolved_at, id) < (%(last)s, %(before)s)
+            ORDER BY resolved_at DESC, id DESC LIMIT %(searched)s) a
+        UNION ALL
+        SELECT * FROM (
+            SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
+                   manifest_group_id, input
+            FROM gandy.dead_letter
+            WHERE status <> 'awaiting_intervention' AND owner >= %(owner)s
+              AND (owner, resolved_at, id) < (%(owner)s, %(last)s, %(before)s)
+            ORDER BY owner DESC, resolved_at DESC, id DESC LIMIT %(searched)s) o) w) r
 LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
 WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.resolved_at DESC, r.id DESC LIMIT %(limit)s;

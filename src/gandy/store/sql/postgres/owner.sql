@@ -17,6 +17,16 @@ UNION SELECT owner FROM parked WHERE owner IS NOT NULL
 UNION SELECT owner FROM gandy.worker
 ORDER BY owner;
 
+-- name: list_owners_of_runs
+-- The applications behind this one that have finished runs, by loose index scan.
+WITH RECURSIVE kept(owner) AS (
+    (SELECT owner FROM gandy.history WHERE owner > %(beyond)s ORDER BY owner LIMIT 1)
+    UNION ALL
+    SELECT (SELECT h.owner FROM gandy.history h WHERE h.owner > kept.owner ORDER BY h.owner LIMIT 1)
+    FROM kept WHERE kept.owner IS NOT NULL
+)
+SELECT owner FROM kept WHERE owner IS NOT NULL;
+
 -- name: find_owners_of_manifest
 -- The owners of an external id, which is unique only within an owner.
 SELECT owner FROM gandy.manifest WHERE owner = ANY(%(owners)s::text[]) AND external_id = %(name)s ORDER BY owner;

@@ -3,17 +3,16 @@
 SELECT :milliseconds AS milliseconds;
 
 -- name: find_expired_runs
--- Finished, old enough and deletable by this owner; the names and the index give the order, so nothing is sorted.
+-- Old enough, of these trains of these owners; the pairs and the index give the order, so nothing is sorted.
 SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
        json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids,
        json_extract(json_group_array(within), '$[#-1]') AS within, NULL AS buckets
 FROM (
-    SELECT r.name AS within, r.start_time AS at, r.id
-    FROM json_each(:names) AS w CROSS JOIN history r
-    WHERE r.name = w.value AND r.start_time < :before
-      AND (r.owner = :owner OR r.name IN (SELECT value FROM json_each(:administrative)))
-      AND r.start_time >= CASE WHEN r.name = :after_name THEN :after_at ELSE '' END
-      AND (r.name IS NOT :after_name OR (r.start_time, r.id) > (:after_at, :after_id))
+    SELECT n.key + 1 AS within, r.start_time AS at, r.id
+    FROM json_each(:names) AS n CROSS JOIN history r INDEXED BY ix_history_name
+    WHERE r.owner = json_extract(:owners, '$[' || n.key || ']') AND r.name = n.value AND r.start_time < :before
+      AND r.start_time >= CASE WHEN n.key = 0 THEN coalesce(:after_at, '') ELSE '' END
+      AND (n.key > 0 OR (r.start_time, r.id) > (coalesce(:after_at, ''), coalesce(:after_id, 0)))
     LIMIT :limit) dead;
 
 -- name: delete_logs_of_runs

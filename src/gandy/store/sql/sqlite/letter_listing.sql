@@ -1,5 +1,5 @@
 -- name: search_letters
--- Newest first; ids ascend in the order of writing.
+-- Newest first, of all owners or of one; ids ascend in the order of writing.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by,
        CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
@@ -12,15 +12,22 @@ FROM (
                               WHERE name = :group AND (:owner IS NULL OR owner = :owner)))
            AND (:since IS NULL OR w.dead_lettered_at >= :since)
            AND (:until IS NULL OR w.dead_lettered_at < :until) AS is_match
-    FROM (SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
-                 manifest_group_id, input
-          FROM dead_letter WHERE id < :before ORDER BY id DESC LIMIT :searched) w) r
+    FROM (
+        SELECT * FROM (
+            SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
+                   manifest_group_id, input
+            FROM dead_letter WHERE :owner IS NULL AND id < :before ORDER BY id DESC LIMIT :searched) a
+        UNION ALL
+        SELECT * FROM (
+            SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
+                   manifest_group_id, input
+            FROM dead_letter INDEXED BY ix_dead_letter_owner WHERE owner = :owner AND id < :before ORDER BY id DESC LIMIT :searched) o) w) r
 LEFT JOIN manifest m ON m.id = r.manifest_id
 WHERE r.is_match OR r.place = :searched
 ORDER BY r.id DESC LIMIT :limit;
 
 -- name: gather_letters
--- All awaiting or all resolved letters, if there are few; otherwise the first row has place = searched.
+-- All awaiting letters of these owners, or all resolved ones, if there are few; otherwise the first row has place = searched.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by,
        CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
@@ -34,11 +41,11 @@ FROM (
            AND (:until IS NULL OR w.dead_lettered_at < :until) AS is_match
     FROM (
         SELECT a.*, row_number() OVER () AS place FROM (
-            SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
-                 manifest_group_id, input
-            FROM dead_letter
-            WHERE status = 'awaiting_intervention' AND :status = 'awaiting_intervention'
-            ORDER BY owner, train_name, id LIMIT :searched) a
+            SELECT l.id, l.owner, l.manifest_id, l.train_name, l.metadata_id, l.attempt, l.status, l.reason, l.dead_lettered_at,
+                   l.resolved_at, l.resolved_by, l.manifest_group_id, l.input
+            FROM json_each(:owners) AS wanted CROSS JOIN dead_letter l INDEXED BY ix_dead_letter_awaiting
+            WHERE l.status = 'awaiting_intervention' AND :status = 'awaiting_intervention' AND l.owner = wanted.value
+            LIMIT :searched) a
         UNION ALL
         SELECT d.*, row_number() OVER () FROM (
             SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
@@ -94,7 +101,7 @@ WHERE r.is_match OR r.place = :searched
 ORDER BY r.id DESC LIMIT :limit;
 
 -- name: search_letters_by_resolution
--- Resolved letters, the latest resolution first, by its index.
+-- Resolved letters of all owners or of one, the latest resolution first, each by an index.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by,
        CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
@@ -109,11 +116,20 @@ FROM (
                               WHERE name = :group AND (:owner IS NULL OR owner = :owner)))
            AND (:since IS NULL OR w.dead_lettered_at >= :since)
            AND (:until IS NULL OR w.dead_lettered_at < :until) AS is_match
-    FROM (SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
-                 manifest_group_id, input
-          FROM dead_letter INDEXED BY ix_dead_letter_resolved
-          WHERE status <> 'awaiting_intervention' AND resolved_at <= :last AND (resolved_at, id) < (:last, :before)
-          ORDER BY resolved_at DESC, id DESC LIMIT :searched) w) r
+    FROM (
+        SELECT * FROM (
+            SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
+                   manifest_group_id, input
+            FROM dead_letter INDEXED BY ix_dead_letter_resolved
+            WHERE :owner IS NULL AND status <> 'awaiting_intervention' AND resolved_at <= :last AND (resolved_at, id) < (:last, :before)
+            ORDER BY resolved_at DESC, id DESC LIMIT :searched) a
+        UNION ALL
+        SELECT * FROM (
+            SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by,
+                   manifest_group_id, input
+            FROM dead_letter INDEXED BY ix_dead_letter_resolved_owner
+            WHERE owner = :owner AND status <> 'awaiting_intervention' AND resolved_at <= :last AND (resolved_at, id) < (:last, :before)
+            ORDER BY resolved_at DESC, id DESC LIMIT :searched) o) w) r
 LEFT JOIN manifest m ON m.id = r.manifest_id
 WHERE r.is_match OR r.place = :searched
 ORDER BY r.resolved_at DESC, r.id DESC LIMIT :limit;

@@ -16,6 +16,16 @@ UNION SELECT owner FROM parked WHERE owner IS NOT NULL
 UNION SELECT owner FROM worker
 ORDER BY owner;
 
+-- name: list_owners_of_runs
+-- The applications behind this one that have finished runs, by loose index scan.
+WITH RECURSIVE kept(owner) AS (
+    SELECT min(owner) FROM history INDEXED BY ix_history_name WHERE owner > :beyond
+    UNION ALL
+    SELECT (SELECT min(h.owner) FROM history h INDEXED BY ix_history_name WHERE h.owner > kept.owner)
+    FROM kept WHERE kept.owner IS NOT NULL
+)
+SELECT owner FROM kept WHERE owner IS NOT NULL;
+
 -- name: find_owners_of_manifest
 -- The owners of an external id, which is unique only within an owner.
 SELECT owner FROM manifest WHERE owner IN (SELECT value FROM json_each(:owners)) AND external_id = :name ORDER BY owner;

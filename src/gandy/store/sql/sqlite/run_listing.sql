@@ -55,7 +55,7 @@ WHERE r.is_match OR r.place = :searched
 ORDER BY r.id DESC LIMIT :limit;
 
 -- name: search_unsuccessful_runs
--- Failed and cancelled runs, by their own index.
+-- Failed and cancelled runs of all owners or of one, each by an index.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason,
        CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
@@ -67,11 +67,20 @@ FROM (
                               WHERE name = :group AND (:owner IS NULL OR owner = :owner)))
            AND (:since IS NULL OR w.start_time >= :since)
            AND (:until IS NULL OR w.start_time < :until) AS is_match
-    FROM (SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason,
+    FROM (
+        SELECT * FROM (
+            SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason,
                      manifest_group_id, input
-          FROM history INDEXED BY ix_history_unsuccessful
-          WHERE train_state <> 'completed' AND train_state = :state AND id < :before
-          ORDER BY id DESC LIMIT :searched) w) r
+            FROM history INDEXED BY ix_history_unsuccessful
+            WHERE :owner IS NULL AND train_state <> 'completed' AND train_state = :state AND id < :before
+            ORDER BY id DESC LIMIT :searched) a
+        UNION ALL
+        SELECT * FROM (
+            SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason,
+                     manifest_group_id, input
+            FROM history INDEXED BY ix_history_unsuccessful_owner
+            WHERE owner = :owner AND train_state <> 'completed' AND train_state = :state AND id < :before
+            ORDER BY id DESC LIMIT :searched) o) w) r
 LEFT JOIN manifest m ON m.id = r.manifest_id
 WHERE r.is_match OR r.place = :searched
 ORDER BY r.id DESC LIMIT :limit;
@@ -104,13 +113,14 @@ FROM (
 WHERE r.is_match OR r.place = :searched
 ORDER BY r.id DESC LIMIT :limit;
 
--- name: gather_runs_of_train
--- All runs of a train if there are few; otherwise the first row has place = searched. Live runs have no index by train.
+-- name: gather_runs
+-- All runs of these owners, or of one of their trains, if there are few; otherwise the first row has place = searched.
+-- Live runs have no index by train.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason,
        CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
-    SELECT w.*, (:owner IS NULL OR w.owner = :owner) AND w.name = :train
+    SELECT w.*, (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train)
            AND (:state IS NULL OR w.train_state = :state) AND w.id < :before
            AND (:group IS NULL
                 OR w.manifest_group_id IN (SELECT id FROM manifest_group
@@ -119,29 +129,38 @@ FROM (
            AND (:until IS NULL OR w.start_time < :until) AS is_match
     FROM (
         SELECT h.*, row_number() OVER () AS place
-        FROM (SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason,
-                     manifest_group_id, input
-              FROM history INDEXED BY ix_history_name
-              WHERE name = :train AND start_time >= coalesce(:since, '') AND start_time < coalesce(:until, '~')
-              ORDER BY start_time DESC LIMIT :searched) h
+        FROM (
+            SELECT * FROM (
+                SELECT h.id, h.owner, h.name, h.train_state, h.manifest_id, h.attempt, h.due_at, h.start_time, h.end_time,
+                       h.failure_exception, h.failure_reason, h.manifest_group_id, h.input
+                FROM json_each(:owners) AS wanted CROSS JOIN history h INDEXED BY ix_history_name
+                WHERE :train IS NULL AND h.owner = wanted.value LIMIT :searched)
+            UNION ALL
+            SELECT * FROM (
+                SELECT h.id, h.owner, h.name, h.train_state, h.manifest_id, h.attempt, h.due_at, h.start_time, h.end_time,
+                       h.failure_exception, h.failure_reason, h.manifest_group_id, h.input
+                FROM json_each(:owners) AS wanted CROSS JOIN history h INDEXED BY ix_history_name
+                WHERE h.owner = wanted.value AND h.name = :train AND h.start_time >= coalesce(:since, '')
+                  AND h.start_time < coalesce(:until, '~') LIMIT :searched)) h
         UNION ALL
         SELECT l.*, CASE WHEN row_number() OVER () = 4 * :searched THEN :searched ELSE 0 END
         FROM (SELECT id, owner, train_name, train_state, manifest_id, attempt, due_at, start_time, NULL, NULL, NULL, manifest_group_id, input
               FROM work_queue INDEXED BY ix_work_queue_live_run
-              WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress') AND +id < :before
+              WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress')
+                AND owner IN (SELECT value FROM json_each(:owners)) AND +id < :before
               ORDER BY id DESC LIMIT 4 * :searched) l) w) r
 LEFT JOIN manifest m ON m.id = r.manifest_id
 WHERE r.is_match OR r.place = :searched
 ORDER BY r.place = :searched DESC, r.id DESC LIMIT :limit;
 
 -- name: search_runs_by_start
--- The runs of one train, the latest start first, by the index of trains and starts.
+-- The runs of one train of one owner, the latest start first, by the index of owners, trains and starts.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason,
        CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.start_time DESC, w.id DESC) AS place,
-           (:owner IS NULL OR w.owner = :owner) AND (:state IS NULL OR w.train_state = :state)
+           (:state IS NULL OR w.train_state = :state)
            AND (:manifest IS NULL OR w.manifest_id = (SELECT id FROM manifest
                               WHERE owner = :owner AND external_id = :manifest))
            AND (:group IS NULL
@@ -154,16 +173,16 @@ FROM (
             SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason,
                    manifest_group_id, input
             FROM history INDEXED BY ix_history_name
-            WHERE name = :train AND start_time >= coalesce(:since, '') AND start_time < coalesce(:until, '~')
-              AND start_time <= :last AND (start_time, id) < (:last, :before)
+            WHERE owner = :owner AND name = :train AND start_time >= coalesce(:since, '')
+              AND start_time < coalesce(:until, '~') AND start_time <= :last AND (start_time, id) < (:last, :before)
             ORDER BY start_time DESC, id DESC LIMIT :searched) h
         UNION ALL
         SELECT * FROM (
             SELECT id, owner, train_name, train_state, manifest_id, attempt, due_at, start_time, NULL, NULL, NULL,
                    manifest_group_id, input
             FROM work_queue INDEXED BY ix_work_queue_live_run
-            WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress') AND train_name = :train
-              AND (start_time, id) < (:last, :before)
+            WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress') AND owner = :owner
+              AND train_name = :train AND (start_time, id) < (:last, :before)
             ORDER BY start_time DESC, id DESC LIMIT :searched) q
         ORDER BY start_time DESC, id DESC LIMIT :searched) w) r
 LEFT JOIN manifest m ON m.id = r.manifest_id
