@@ -43,9 +43,7 @@ def before(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     return migrate_to_before
 
 
-def test_old_partitions_get_the_indexes_of_new_ones(
-    postgres_url: str, before: Callable[[str], None]
-) -> None:
+def test_old_partitions_get_the_indexes_of_new_ones(postgres_url: str, before: Callable[[str], None]) -> None:
     before(postgres_url)
     with psycopg.connect(postgres_url, autocommit=True) as link:
         link.execute("SELECT gandy.add_history_day('2026-01-05'), gandy.add_history_piece('2026-01-05', 1)")
@@ -58,7 +56,9 @@ def test_old_partitions_get_the_indexes_of_new_ones(
 
     assert {"(name, start_time)" in each for each in old.values()} == {True}
     assert len(after) == 3
-    assert {table: new - indexes - {"(id)"} for table, indexes in after.items()} == dict.fromkeys(after, set())
+    assert {table: new - indexes - {"(id)"} for table, indexes in after.items()} == dict.fromkeys(
+        after, set()
+    )
     assert not any("(name, start_time)" in indexes for indexes in after.values())
 
 

@@ -88,7 +88,12 @@ def fill(url: str, *, are_statistics_true: bool) -> None:
 
 
 def explain(
-    connection: psycopg.Connection[Any], name: str, kind: PlanKind, first: str | None = None, /, **values: object
+    connection: psycopg.Connection[Any],
+    name: str,
+    kind: PlanKind,
+    first: str | None = None,
+    /,
+    **values: object,
 ) -> Plan:
     """Run a statement in a session like Gandy's, after the `first`, look at its plan, and undo what it did."""
     names: list[str] = []

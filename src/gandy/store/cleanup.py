@@ -22,7 +22,9 @@ class WalkPlace(NamedTuple):
 
     at: datetime | None
     id: int | str
-    within: int | tuple[str, str] | None = None  #: the manifest whose rows it is walking, or the owner and train
+    within: int | tuple[str, str] | None = (
+        None  #: the manifest whose rows it is walking, or the owner and train
+    )
 
 
 @dataclass(frozen=True, slots=True)

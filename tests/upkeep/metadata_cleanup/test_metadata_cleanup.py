@@ -159,7 +159,11 @@ def test_ids_come_first_then_lines_references_and_runs_by_id() -> None:
     dead = expired_runs(administrative=["A"], owner="o", names=[], before=NOON)
     batch = prune_batch(dead, None, limit=10, patience=MINUTE)
     found = SimpleNamespace(rows=2, at=NOON, id=1, within=1, ids="{2,1}", buckets="{-infinity,-infinity}")
-    answers: dict[str, Any] = {"find_expired_runs": [found], "begin_batch": [], "list_owners_of_runs": [SimpleNamespace(owner="o")]}
+    answers: dict[str, Any] = {
+        "find_expired_runs": [found],
+        "begin_batch": [],
+        "list_owners_of_runs": [SimpleNamespace(owner="o")],
+    }
     steps: list[Statement] = []
     step: Statement | Batch = next(batch)
     while True:

@@ -174,7 +174,9 @@ def list_runs(wanted: RunFilter, owners: Owners) -> Operation[Search]:
     given = {**(yield from _given(wanted, owners)), "state": wanted.state}
     if wanted.sort == "start_time":
         if wanted.train is None or owners.bound is None:
-            raise ValueBoundsError("sort", "id, or with a train and a single owner also start_time", "start_time")
+            raise ValueBoundsError(
+                "sort", "id, or with a train and a single owner also start_time", "start_time"
+            )
         last = yield from _last("load_run", wanted.before, owners, missing=RunNotFoundError)
         given["last"] = LAST_INSTANT if last is None else last.start_time
         return (yield from search("search_runs_by_start", given, limit=wanted.limit))
@@ -348,7 +350,9 @@ def list_letters(wanted: LetterFilter, owners: Owners) -> Operation[Search]:
     if None not in {owners.bound, wanted.train} and wanted.status == "awaiting_intervention":
         return (yield from search("search_awaiting_letters_of_train", given, limit=wanted.limit))
     given["owners"] = list((yield from named_owners(owners)))
-    is_gathered = wanted.status == "awaiting_intervention" or owners.bound is None and wanted.status is not None
+    is_gathered = (
+        wanted.status == "awaiting_intervention" or owners.bound is None and wanted.status is not None
+    )
     gather = "gather_letters" if is_gathered else None
     return (yield from search("search_letters", given, limit=wanted.limit, gather=gather))
 

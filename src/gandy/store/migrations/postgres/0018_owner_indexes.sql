@@ -3,6 +3,10 @@
 -- Building those of history reads it twice; stop all servers before this migration. Older code is refused, as on SQLite, where
 -- its statements name an index that changes.
 
+CREATE INDEX ix_history_rowwise_owner ON gandy.history_rowwise (owner, name, start_time);
+CREATE INDEX ix_history_rowwise_unsuccessful_owner ON gandy.history_rowwise (owner, train_state, id) WHERE train_state <> 'completed';
+DROP INDEX gandy.ix_history_rowwise_name;
+
 DO $$
 DECLARE
     leaf  record;
@@ -10,7 +14,7 @@ DECLARE
 BEGIN
     FOR leaf IN
         SELECT c.oid, c.relname::text AS name FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-        WHERE i.inhparent = 'gandy.history'::regclass AND NOT i.inhdetachpending
+        WHERE i.inhparent = 'gandy.history'::regclass AND NOT i.inhdetachpending AND c.relname <> 'history_rowwise'
         ORDER BY c.relname
     LOOP
         EXECUTE format('CREATE INDEX ON gandy.%I (owner, name, start_time)', leaf.name);
