@@ -56,9 +56,9 @@ def test_old_partitions_get_the_indexes_of_new_ones(postgres_url: str, before: C
 
     assert {"(name, start_time)" in each for each in old.values()} == {True}
     assert len(after) == 3
-    assert {table: new - indexes - {"(id)"} for table, indexes in after.items()} == dict.fromkeys(
-        after, set()
-    )
+    assert {
+        table: new - indexes - {"(id)"} for table, indexes in after.items() if new - indexes - {"(id)"}
+    } == {}
     assert not any("(name, start_time)" in indexes for indexes in after.values())
 
 

@@ -95,7 +95,7 @@ def explain(
     /,
     **values: object,
 ) -> Plan:
-    """Run a statement in a session like Gandy's, after the `first`, look at its plan, and undo what it did."""
+    """Run a statement in a session like Gandy's, after the `first`, look at its plan, and undo it."""
     names: list[str] = []
 
     def number(found: re.Match[str]) -> str:

@@ -168,7 +168,7 @@ class ExpiredRuns(RowWalk):
         return replace(found, last=found.last._replace(within=pairs[rows[0].within - 1]))
 
     def _pairs(self, current: object) -> Operation[list[tuple[str, str]]]:
-        """Return the current owner and train, the further trains of that owner, and those of the owners after it."""
+        """Return the trains of each owner, from the current owner and train on."""
         owner, name = current if isinstance(current, tuple) else ("", "")
         rest = [(owner, each) for each in self._names_of(owner) if owner and each >= name]
         later = yield from list_owners_of_runs(owner)

@@ -350,9 +350,8 @@ def list_letters(wanted: LetterFilter, owners: Owners) -> Operation[Search]:
     if None not in {owners.bound, wanted.train} and wanted.status == "awaiting_intervention":
         return (yield from search("search_awaiting_letters_of_train", given, limit=wanted.limit))
     given["owners"] = list((yield from named_owners(owners)))
-    is_gathered = (
-        wanted.status == "awaiting_intervention" or owners.bound is None and wanted.status is not None
-    )
+    is_own = owners.bound is not None  # then the walk reads no letters but its own
+    is_gathered = wanted.status == "awaiting_intervention" or (wanted.status is not None and not is_own)
     gather = "gather_letters" if is_gathered else None
     return (yield from search("search_letters", given, limit=wanted.limit, gather=gather))
 
