@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gandy.cli.listing import read_pages
+from gandy.desk.audit import Listed
+from gandy.desk.choosing.texts import MOST_ROWS, PAGE_ROWS
+from gandy.store.reading.listings import Search, SearchedRows
 from tests.doors.neighbours import CALLER, ids, rows, shared_url
 
 if TYPE_CHECKING:
@@ -50,6 +55,22 @@ def test_listings_take_the_same_filters_and_say_how_far_they_looked(market: Call
     assert set(unlucky) < set(everything)
     assert listed(market, "runs", "list", "--train", "send", "--sort", "start_time") != []
     assert sorted(listed(market, "runs", "list", "--train", "send", "--since", "1d")) == sorted(everything)
+
+
+def test_a_command_looks_as_far_as_four_pages_of_a_search_in_texts() -> None:
+    starts: list[object] = []
+
+    async def read(start: object, length: int) -> Listed[int]:
+        starts.append(start)
+        looked = SearchedRows(PAGE_ROWS, None)
+        return Listed.of(Search([], 100 - len(starts), is_cut=True, looked=looked), lambda row: row.id)
+
+    found = asyncio.run(read_pages(read, None, 50))
+
+    assert starts == [None, 99, 98, 97]
+    assert found.remark is not None
+    assert f"newest {MOST_ROWS:,} rows" in found.remark
+    assert "pass --before 96 to continue" in found.remark
 
 
 @pytest.mark.parametrize(
