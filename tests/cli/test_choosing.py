@@ -61,6 +61,7 @@ def test_a_command_looks_as_far_as_four_pages_of_a_search_in_texts() -> None:
     starts: list[object] = []
 
     async def read(start: object, length: int) -> Listed[int]:
+        assert length == 51
         starts.append(start)
         looked = SearchedRows(PAGE_ROWS, None)
         return Listed.of(Search([], 100 - len(starts), is_cut=True, looked=looked), lambda row: row.id)

@@ -194,11 +194,11 @@ def _stats(owner: str, span: _Span, rows: Rows) -> list[RunStats]:
         name = StatsName(owner, row.train, _manifest(row))
         by_name.setdefault(name, {}).setdefault(row.at, Tally()).add(sums_in(row))
     empty = {at: _slot(at, Tally()) for at in span.slots}  # most slots of most manifests
-    return [_of_one(name, span, tallies, empty) for name, tallies in by_name.items()]
+    return [_of_one(name, span, tallies, empty=empty) for name, tallies in by_name.items()]
 
 
 def _of_one(
-    name: StatsName, span: _Span, tallies: Mapping[datetime, Tally], empty: Mapping[datetime, StatsSlot]
+    name: StatsName, span: _Span, tallies: Mapping[datetime, Tally], *, empty: Mapping[datetime, StatsSlot]
 ) -> RunStats:
     total = Tally()
     for tally in tallies.values():

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PAGE_ROWS: Final = 2_500
 #: A bulk verb and a command look at the texts of this many: of four pages.
 MOST_ROWS: Final = 4 * PAGE_ROWS
-#: ... and each stops after its part of this many characters; those of an input with secrets count several times.
+#: ... and each stops after its part of these characters; those of an input with secrets count several times.
 MOST_CHARACTERS: Final = 8 * 2**20
 _WORK_OF_MASKING: Final = 8
 _FIRST: Final = 250
@@ -77,7 +77,7 @@ def search_listing(
     registry: Registry | None = None,
     most: int | None = None,
 ) -> Operation[Search]:
-    """Read one page of a listing; with texts, look at `most` rows at most, by default a page, and say how far.
+    """Read one page of a listing; with texts, look at `most` rows (by default a page), and say how far.
 
     Statements leave out inputs beyond 16 KiB, so that a page of rows fits in memory.
     """
