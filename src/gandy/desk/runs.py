@@ -199,7 +199,7 @@ class RunInsights:
         return tuple(shown(LogEntry, row) for row in rows)
 
     async def tally(self, since: datetime) -> tuple[TrainTally, ...]:
-        """Count an application's runs since an instant, by train and state."""
+        """Count an application's runs since an instant, by train and state: the newest 100,000 at most."""
         rows = await self._database.read(runs.summarise_runs(single_owner(self._owners), since))
         return tuple(
             TrainTally(
