@@ -74,6 +74,21 @@ def test_a_command_looks_as_far_as_four_pages_of_a_search_in_texts() -> None:
     assert "pass --before 96 to continue" in found.remark
 
 
+def test_a_command_that_keeps_few_rows_reads_more_only_if_it_has_to() -> None:
+    lengths: list[int] = []
+
+    async def read(start: object, length: int) -> Listed[int]:
+        lengths.append(length)
+        first = 0 if start is None else int(str(start)) + 1
+        found = Search([*range(first, first + length)], first + length - 1, is_cut=False)
+        return Listed.of(found, int)
+
+    rows = asyncio.run(read_pages(read, None, 5, keep=lambda row: row % 10 == 0, key="real")).rows
+
+    assert list(rows) == [0, 10, 20, 30, 40]
+    assert lengths == [6, 60]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
