@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gandy.cli.listing import read_pages
+from gandy.desk.audit import Listed
+from gandy.desk.choosing.texts import MOST_ROWS, PAGE_ROWS
+from gandy.store.reading.listings import Search, SearchedRows
 from tests.doors.neighbours import CALLER, ids, rows, shared_url
 
 if TYPE_CHECKING:
@@ -50,6 +55,38 @@ def test_listings_take_the_same_filters_and_say_how_far_they_looked(market: Call
     assert set(unlucky) < set(everything)
     assert listed(market, "runs", "list", "--train", "send", "--sort", "start_time") != []
     assert sorted(listed(market, "runs", "list", "--train", "send", "--since", "1d")) == sorted(everything)
+
+
+def test_a_command_looks_as_far_as_four_pages_of_a_search_in_texts() -> None:
+    starts: list[object] = []
+
+    async def read(start: object, length: int) -> Listed[int]:
+        assert length == 51
+        starts.append(start)
+        looked = SearchedRows(PAGE_ROWS, None)
+        return Listed.of(Search([], 100 - len(starts), is_cut=True, looked=looked), lambda row: row.id)
+
+    found = asyncio.run(read_pages(read, None, 50))
+
+    assert starts == [None, 99, 98, 97]
+    assert found.remark is not None
+    assert f"newest {MOST_ROWS:,} rows" in found.remark
+    assert "pass --before 96 to continue" in found.remark
+
+
+def test_a_command_that_keeps_few_rows_reads_more_only_if_it_has_to() -> None:
+    lengths: list[int] = []
+
+    async def read(start: object, length: int) -> Listed[int]:
+        lengths.append(length)
+        first = 0 if start is None else int(str(start)) + 1
+        found = Search([*range(first, first + length)], first + length - 1, is_cut=False)
+        return Listed.of(found, int)
+
+    rows = asyncio.run(read_pages(read, None, 5, keep=lambda row: row % 10 == 0, key="real")).rows
+
+    assert list(rows) == [0, 10, 20, 30, 40]
+    assert lengths == [6, 60]
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ async def test_a_text_is_never_found_behind_a_mask(shop: World, secret: str) -> 
 async def test_a_search_in_texts_says_how_far_it_looked_and_goes_on_from_there(
     shop: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(texts, "MOST_ROWS", 5)
+    monkeypatch.setattr(texts, "PAGE_ROWS", 5)
     wanted = await queue(shop, ["needle"])
     await queue(shop, ["hay"] * 7)
     wanted += await queue(shop, ["needle"])
@@ -122,7 +122,7 @@ async def test_a_search_in_texts_says_how_far_it_looked_and_goes_on_from_there(
 async def test_a_search_in_texts_stops_after_its_most_characters(
     shop: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(texts, "MOST_CHARACTERS", 50)
+    monkeypatch.setattr(texts, "MOST_CHARACTERS", 200)  # a page has its part of them
     await queue(shop, ["x" * 20] * 9)
 
     page = await desk_of(shop).list(EntryFilter(input_has="needle"))

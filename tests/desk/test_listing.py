@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gandy.desk.queue import QueueDesk
+from gandy.desk.runs import RunInsights
 from gandy.model.owners import Operator
+from gandy.store import runs
 from gandy.store.cancelling import cancel_jobs
 from gandy.store.queueing import EnqueueRequest, enqueue
 from gandy.store.reading import listings as searching
 from gandy.store.reading.listings import EntryFilter
+from tests.support.history import Past
 from tests.support.world import OWNER, OWNERS, SPANS
 
 if TYPE_CHECKING:
@@ -88,3 +92,19 @@ async def test_an_instant_that_python_has_no_date_for_hides_no_other_entry(
 
     for _ in range(2):  # the connection is as good as before
         assert [entry.id for entry in await desk.list(EntryFilter(train="Rare"))] == ids[::-1]
+
+
+async def test_a_summary_counts_the_newest_runs_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "SUMMARISED", 3)
+    past = Past(world)
+    for name in ("Sell", "Sell", "Buy", "Buy"):
+        past.run(name, lines=2)
+    past.run("Buy", state="in_progress")
+
+    tallies = await RunInsights(world.database, OWNERS).tally(world.clock.now - timedelta(hours=2))
+
+    assert [(each.train, each.state, each.runs, each.log_lines) for each in tallies] == [
+        ("Buy", "completed", 2, 4),
+        ("Buy", "in_progress", 1, 0),
+        ("Sell", "completed", 1, 2),
+    ]

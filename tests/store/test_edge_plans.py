@@ -94,6 +94,7 @@ def kind(request: pytest.FixtureRequest) -> PlanKind:
         ("load_views", {"ids": CHILDREN}),
         ("list_parents", {"manifest_id": CHILDREN[0], "owner": "shop"}),
         ("list_dependents", {"manifest_id": 1, "owner": "shop", "searched": 100, "limit": 20}),
+        ("list_dependencies", {"owner": "shop", "members": ENDED, "limit": ENDED}),
         ("load_passed_output", {"manifest_id": CHILDREN[1]}),
         ("load_ancestors", {"external_ids": NAMES, "owner": "shop"}),
         ("insert_edges", {"child": NAMES, "parent": ABOVE, "owner": "shop", **EDGES}),

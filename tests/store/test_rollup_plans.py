@@ -106,6 +106,7 @@ def test_no_statement_reads_a_whole_table(link: Link, name: str, kind: PlanKind)
 
     assert plan.whole_tables_read & {"run_tally", "run_rollup", "table_sample"} == set()
     assert plan.rows_examined <= MOST_ROWS
+    assert "Gather" not in {node["Node Type"] for node in plan.nodes()}, "workers cost more than such a read"
 
 
 @pytest.mark.parametrize("name", STATEMENTS)

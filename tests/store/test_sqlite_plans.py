@@ -165,6 +165,9 @@ def test_a_hot_statement_searches_an_index(connection: sqlite3.Connection, name:
         ("gather_entries_of_manifest", "ix_work_queue_unique_occurrence (manifest_id=?)"),
         ("search_letters_by_resolution", "ix_dead_letter_resolved (resolved_at<?)"),
         ("find_reruns", "USING INTEGER PRIMARY KEY (rowid=?)"),
+        ("list_dependencies", "ix_manifest_depends_on (depends_on_manifest_id>?)"),
+        ("search_manifests", "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)"),
+        ("search_manifests_of_train", "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)"),
     ],
 )
 def test_what_an_application_asks_is_walked_by_an_index_of_its_own(

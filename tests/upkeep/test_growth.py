@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.clock import ManualClock
-from gandy.desk.growth import TableGrowth, read_growth, slope
+from gandy.desk.growth import GrowthCache, TableGrowth, read_growth, slope
 from gandy.lifecycle import Contract, Table, expires
 from gandy.model.owners import OneOwner
 from gandy.store.stats.growth import TableSample, write_samples
@@ -91,6 +91,16 @@ async def test_another_application_sees_gandys_tables_and_its_own_alone(world: W
     found = await read_growth(world.database, OneOwner("bakery"))
 
     assert [each.table for each in found] == ["log"]
+
+
+async def test_a_page_reads_the_growth_once_a_minute(world: World) -> None:
+    now = 0.0
+    cache, counts = GrowthCache(lambda: now), []
+    for now in (0.0, 60.0, 61.0):
+        await world.database.run(write_samples("rules", [TableSample(f"at-{now}", 1, 1, None)], owner="shop"))
+        counts.append(len(await cache.read(world.database, OWNERS)))
+
+    assert counts == [1, 1, 3]
 
 
 async def test_after_a_month_one_sample_a_day_is_left_and_after_its_retention_none(world: World) -> None:

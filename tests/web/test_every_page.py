@@ -223,6 +223,25 @@ def test_a_table_that_is_cut_is_scrolled_by_keys(shown: Shown) -> None:
     shown.page.wait_for_function("() => document.querySelector('.scroll').scrollLeft > 0")
 
 
+@pytest.mark.parametrize("path", ["/runs", "/queue", "/dead-letters"])
+def test_filters_are_folded_on_a_phone_until_one_is_set(shown: Shown, path: str) -> None:
+    page, group = shown.page, shown.page.locator(".more input[name=group]")
+    visit(page, path, 1440)
+    assert group.is_visible()
+    assert not page.get_by_text("More filters").is_visible()
+
+    visit(page, path, 390)
+    assert not group.is_visible()
+    page.get_by_text("More filters").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.name") == "manifest"
+    assert group.is_visible()
+
+    visit(page, f"{path}?group=etl", 390)
+    assert group.is_visible()
+
+
 def test_every_chart_has_a_text(shown: Shown, looked: list[Looked]) -> None:
     visit(shown.page, "/")
     shown.page.wait_for_function("() => document.getElementById('ended-note').textContent.includes('runs')")

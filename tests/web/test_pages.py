@@ -311,3 +311,22 @@ async def test_mounted_elsewhere_every_link_leads_there(shop: Gandy) -> None:
     assert "nightly" in answer.text
     assert rest.status_code == 200
     assert missing.json()["type"] == "urn:gandy:problem:run-not-found"
+
+
+async def test_the_runs_of_gandys_own_trains_are_shown_on_request(
+    shop: Gandy, client: httpx.AsyncClient
+) -> None:
+    await shop.tick("manifest-manager")
+    hidden = (await client.get("/runs?state=completed")).text
+    switch = "/runs?state=completed&amp;own=True"
+
+    shown = (await client.get(switch.replace("&amp;", "&"))).text
+    named = (await client.get("/runs?train=ManifestManagerTrain")).text
+
+    assert f'<a href="{switch}">Show Gandy&#39;s own</a>' in hidden
+    assert "ManifestManagerTrain</span>" not in hidden
+    assert "send_parcel</span>" in hidden
+    assert '<a href="/runs?state=completed">Hide Gandy&#39;s own</a>' in shown
+    assert "ManifestManagerTrain</span>" in shown
+    assert "ManifestManagerTrain</span>" in named
+    assert "Gandy&#39;s own</a>" not in named

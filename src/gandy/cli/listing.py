@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from gandy.cli.output import emit_rows, human, say
+from gandy.desk.choosing.texts import MOST_ROWS, PAGE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PAGE: Final = 10_000
+_LONGER: Final = 10
 _MOST_PAGES: Final = 20  # the limit of a search for rows that the filter of a command keeps
+_SEARCHED_PAGES: Final = MOST_ROWS // PAGE_ROWS  # of a search in texts
 _OF_SEVERAL: Final = "There may be more rows: pass --owner NAME to list one application page by page."
 
 
@@ -76,7 +79,7 @@ async def read_pages(
     """Read page by page until enough rows are found; `read` takes where a page starts, and its length."""
     rows: list[T] = []
     looked: SearchedRows | None = None
-    length = limit + 1 if limit is not None and keep is None else _PAGE
+    length = _PAGE if limit is None else limit + 1
     pages = 0
     while True:
         found = await read(start, length)
@@ -92,7 +95,10 @@ async def read_pages(
         if found.next is None:
             return PrintedRows(rows, joined(tell_looked(looked), _OF_SEVERAL if found.is_cut else None))
         start = found.next
-        if limit is not None and (found.is_cut or pages == _MOST_PAGES):
+        if keep is not None:  # few of the rows may be those that the command keeps
+            length = min(_LONGER * length, _PAGE)
+        is_over = looked is None or looked.rows >= MOST_ROWS or pages == _SEARCHED_PAGES
+        if limit is not None and (pages == _MOST_PAGES or (found.is_cut and is_over)):
             remark = f"The search stopped at {start}; pass {option} {start} to continue."
             return PrintedRows(rows, joined(tell_looked(looked), remark))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -11,7 +12,7 @@ from gandy.store.owners import named_owners
 from gandy.store.stats.growth import list_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from gandy.model.owners import Owners
     from gandy.store.drivers.database import ReadingRunner
@@ -22,6 +23,7 @@ _DAY: Final = timedelta(days=1)
 FORECAST_FROM: Final = timedelta(days=7)
 FORECAST_FOR: Final = timedelta(days=30)
 _LEAST_SAMPLES: Final = 3
+_READ_EVERY: Final = 60.0  # seconds; samples are taken once an hour
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,22 @@ async def read_growth(
     return tuple(
         sorted(found, key=lambda each: (-(each.bytes or each.rows or 0), each.scheduler, each.table))
     )
+
+
+class GrowthCache:
+    """The growth of the last week for a page that is read again and again; up to a minute old."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._read_at: float | None = None
+        self._found: tuple[TableGrowth, ...] = ()
+
+    async def read(self, database: ReadingRunner, owners: Owners) -> tuple[TableGrowth, ...]:
+        """Return the growth of the last week, read at most once a minute."""
+        if self._read_at is None or self._now() - self._read_at > _READ_EVERY:
+            self._found = await read_growth(database, owners)
+            self._read_at = self._now()
+        return self._found
 
 
 def _read(owners: Owners, since: timedelta) -> Operation[list[TableGrowth]]:

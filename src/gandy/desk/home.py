@@ -20,14 +20,6 @@ if TYPE_CHECKING:
     from gandy.store.drivers.database import Database
     from gandy.store.statements import Operation, Row
 
-#: Gandy's own trains, as they are named in the history.
-OWN_TRAINS: Final = (
-    "ManifestManagerTrain",
-    "JobDispatcherTrain",
-    "MetadataCleanupTrain",
-    "DeadLetterCleanupTrain",
-    "TableMaintenanceTrain",
-)
 CHART_MINUTES: Final = 60
 _SHOWN_RUNS: Final = 12
 _MINUTE: Final = timedelta(minutes=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -11,6 +11,7 @@ from gandy.desk.audit import Listed, shown
 from gandy.desk.choosing.texts import RUNS, search_listing
 from gandy.errors import PayloadError, RunNotFoundError, RunNotStartedError
 from gandy.model.layout import MASK
+from gandy.model.run import ADMINISTRATIVE_TRAINS
 from gandy.settings.bounds import as_span
 from gandy.store import reports as logs
 from gandy.store import runs
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
     from gandy.model.owners import Owners
     from gandy.store.drivers.database import Database
     from gandy.store.owners import PayloadLayouts
-    from gandy.store.reading.listings import RunFilter
+    from gandy.store.reading.listings import RunFilter, Search
     from gandy.store.statements import Operation, Row
     from gandy.train.registry import Registry
 
 
 Json: TypeAlias = Any  # an application's types as JSON
 
+#: The rows of further reads where Gandy's own runs fill a page.
+_FURTHER: Final = (500, 2_500)
 _WHOLE_MASK: Final = "*** ("
 _MASKED: Final = (
     "the input has a mask in place of a secret, and no stored secret to restore; write the secret itself"
@@ -179,9 +182,10 @@ class RunInsights:
         self._owners = owners
         self._registry = registry
 
-    async def list(self, wanted: RunFilter) -> Listed[RunSummary]:
-        """List the newest runs first."""
-        operation = search_listing(RUNS, wanted, self._owners, registry=self._registry)
+    async def list(self, wanted: RunFilter, *, with_own: bool = True) -> Listed[RunSummary]:
+        """List the newest runs first; without Gandy's own trains if they are not wanted, nor named."""
+        is_plain = with_own or wanted.train is not None
+        operation = self._search(wanted) if is_plain else self._search_without_own(wanted)
         return Listed.of(await self._database.read(operation), _summary)
 
     async def show(self, run_id: int) -> RunDetail:
@@ -195,7 +199,7 @@ class RunInsights:
         return tuple(shown(LogEntry, row) for row in rows)
 
     async def tally(self, since: datetime) -> tuple[TrainTally, ...]:
-        """Count an application's runs since an instant, by train and state."""
+        """Count an application's runs since an instant, by train and state: the newest 100,000 at most."""
         rows = await self._database.read(runs.summarise_runs(single_owner(self._owners), since))
         return tuple(
             TrainTally(
@@ -208,6 +212,26 @@ class RunInsights:
             )
             for row in rows
         )
+
+    def _search(self, wanted: RunFilter) -> Operation[Search]:
+        return search_listing(RUNS, wanted, self._owners, registry=self._registry)
+
+    def _search_without_own(self, wanted: RunFilter) -> Operation[Search]:
+        """Read on where Gandy's own runs, which are kept for minutes, fill a page; a few times at most."""
+        kept: list[Row] = []
+        page = wanted
+        for limit in (wanted.limit, *_FURTHER):
+            page = replace(page, limit=limit)
+            found = yield from self._search(page)
+            kept += [row for row in found.rows if row.train not in ADMINISTRATIVE_TRAINS]
+            if len(kept) >= wanted.limit:
+                has_more = found.next is not None or len(kept) > wanted.limit
+                shown_rows = kept[: wanted.limit]
+                return replace(found, rows=shown_rows, next=shown_rows[-1].id if has_more else None)
+            if found.next is None or found.is_cut or found.looked is not None:
+                return replace(found, rows=kept)
+            page = replace(page, before=int(found.next))
+        return replace(found, rows=kept, is_cut=True)
 
     def _show(self, run_id: int) -> Operation[RunDetail]:
         row = yield from runs.load_run(run_id, self._owners)

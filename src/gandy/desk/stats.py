@@ -193,10 +193,13 @@ def _stats(owner: str, span: _Span, rows: Rows) -> list[RunStats]:
     for row in rows:
         name = StatsName(owner, row.train, _manifest(row))
         by_name.setdefault(name, {}).setdefault(row.at, Tally()).add(sums_in(row))
-    return [_of_one(name, span, tallies) for name, tallies in by_name.items()]
+    empty = {at: _slot(at, Tally()) for at in span.slots}  # most slots of most manifests
+    return [_of_one(name, span, tallies, empty=empty) for name, tallies in by_name.items()]
 
 
-def _of_one(name: StatsName, span: _Span, tallies: Mapping[datetime, Tally]) -> RunStats:
+def _of_one(
+    name: StatsName, span: _Span, tallies: Mapping[datetime, Tally], *, empty: Mapping[datetime, StatsSlot]
+) -> RunStats:
     total = Tally()
     for tally in tallies.values():
         total.add(tally)
@@ -219,13 +222,11 @@ def _of_one(name: StatsName, span: _Span, tallies: Mapping[datetime, Tally]) -> 
         duration_p99=duration(0.99),
         longest_wait=timedelta(seconds=total.longest_wait) if ended else None,
         longest_duration=timedelta(seconds=total.longest) if ended else None,
-        slots=tuple(_slot(at, tallies.get(at)) for at in span.slots),
+        slots=tuple(_slot(at, tallies[at]) if at in tallies else empty[at] for at in span.slots),
     )
 
 
-def _slot(at: datetime, tally: Tally | None) -> StatsSlot:
-    if tally is None:
-        return StatsSlot(at=at, completed=0, failed=0, cancelled=0, duration_p95=None)
+def _slot(at: datetime, tally: Tally) -> StatsSlot:
     return StatsSlot(
         at=at,
         completed=tally.completed,

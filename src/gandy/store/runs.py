@@ -135,9 +135,14 @@ def load_run(run_id: int, owners: Owners) -> Operation[Row | None]:
     return rows[0] if rows else None
 
 
+#: A summary looks at this many runs that have ended, of all applications, the newest.
+SUMMARISED: Final = 100_000
+
+
 def summarise_runs(owner: str, since: datetime) -> Operation[Rows]:
-    """Count an application's runs since an instant, by train and state."""
-    return (yield statement("summarise_runs", owner=owner, since=since))
+    """Count an application's newest runs since an instant, by train and state."""
+    yield statement("keep_order")
+    return (yield statement("summarise_runs", owner=owner, since=since, searched=SUMMARISED))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount
 
 from gandy.context import Context
+from gandy.desk.growth import GrowthCache
 from gandy.desk.lifecycle import HeldRules
 from gandy.web import (
     dead_letters,
@@ -111,6 +112,7 @@ def create_web(
     app.state.context = context
     app.state.rendering = rendering
     app.state.held_rules = HeldRules()
+    app.state.growth = GrowthCache()
     problems.install(app, rendering)
     return app
 

@@ -17,8 +17,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from gandy.desk.home import OWN_TRAINS
 from gandy.desk.schedules import OVERRIDABLE
+from gandy.model.run import ADMINISTRATIVE_TRAINS
 from gandy.settings.bounds import NoTimeout, Timeout, as_span
 from gandy.web.access.keys import SESSION_FOR, cookie_of
 from gandy.web.dependencies import path_of
@@ -283,7 +283,7 @@ class Rendering:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.globals.update(menu=MENU, app_name=app_name, own_trains=OWN_TRAINS)
+        self._environment.globals.update(menu=MENU, app_name=app_name, own_trains=ADMINISTRATIVE_TRAINS)
         self._environment.filters.update(FILTERS)
 
     def page(

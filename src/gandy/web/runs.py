@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from fastapi import Form, Path, Query, Request
 from pydantic import BaseModel, Field
@@ -281,8 +281,20 @@ _LOG_LINES = 1_000
 class RunPageQuery(ChosenPageQuery):
     """Filter of runs."""
 
+    beside_filters: ClassVar[frozenset[str]] = frozenset({"before", "sort", "own"})
+
     state: TrainState | None = None
     sort: RunSort | None = None
+    own: bool | None = None  #: Gandy's own trains too
+
+    @property
+    def can_have_own(self) -> bool:
+        """Whether runs of Gandy's own trains, which have no manifest, match the filters unnamed."""
+        return self.train is None and self.manifest is None
+
+    def switched(self, path: str) -> str:
+        """Return the URL of the same list with or without Gandy's own trains."""
+        return self.model_copy(update={"own": None if self.own else True}).address(path)
 
 
 @pages.reads("")
@@ -293,7 +305,7 @@ async def list_runs_page(
     served = {"id": True, "start_time": query.train is not None}
     sort: RunSort = query.sort if query.sort and served[query.sort] else "id"
     wanted = RunFilter(state=query.state, sort=sort, before=query.before, limit=PAGE_SIZE, **query.common())
-    runs = await insights_of(context).list(wanted)
+    runs = await insights_of(context).list(wanted, with_own=bool(query.own) or not query.can_have_own)
     path = here.link("/runs")
     return here.page(
         "runs.html",
@@ -302,6 +314,7 @@ async def list_runs_page(
         states=list(TrainState),
         trains=context.registry.names,
         is_filtered=query.is_filtered,
+        switched=query.switched(path) if query.can_have_own else None,
         sort=sort,
         sorts=sorts(query, path, served),
         newest=query.address(path) if query.before else None,

@@ -12,6 +12,7 @@ from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, field_validator
 from starlette.responses import RedirectResponse, Response
 
+from gandy.desk.growth import GrowthCache
 from gandy.desk.lifecycle import HeldRules
 from gandy.model.layout import MASK
 from gandy.web.bodies import HIGHEST_ID, Id
@@ -33,6 +34,7 @@ class PageContext:
         self.request = request
         self._rendering: Rendering = request.app.state.rendering
         self.held_rules: HeldRules = request.app.state.held_rules
+        self.growth: GrowthCache = request.app.state.growth
 
     def page(self, template: str, **context: Any) -> Response:  # noqa: ANN401 depends on the template
         """Return a page."""

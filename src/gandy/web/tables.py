@@ -117,7 +117,7 @@ async def show_tables(context: CurrentContext, operator: CurrentOperator, here: 
         own=await survey_tables(context.database, context.owner, context.settings),
         others=list_contract_tables(context.contracts),
         progress=await desk_of(context, operator).progress(),
-        growth=await read_growth(context.database, context.owners),
+        growth=await here.growth.read(context.database, context.owners),
     )
 
 

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from gandy.store.statements import Operation, Row
     from gandy.train.registry import Registry
 
-#: A search looks at the texts of at most this many rows, the newest that the other filters leave.
-MOST_ROWS: Final = 10_000
-#: ... and it stops after this many characters; those of an input with secrets count several times.
+#: A page looks at the texts of at most this many rows, the newest that the other filters leave.
+PAGE_ROWS: Final = 2_500
+#: A bulk verb and a command look at the texts of this many: of four pages.
+MOST_ROWS: Final = 4 * PAGE_ROWS
+#: ... and each stops after its part of these characters; those of an input with secrets count several times.
 MOST_CHARACTERS: Final = 8 * 2**20
 _WORK_OF_MASKING: Final = 8
 _FIRST: Final = 250
@@ -75,7 +77,7 @@ def search_listing(
     registry: Registry | None = None,
     most: int | None = None,
 ) -> Operation[Search]:
-    """Read one page of a listing; with texts, look at `most` rows at most, and say how far.
+    """Read one page of a listing; with texts, look at `most` rows (by default a page), and say how far.
 
     Statements leave out inputs beyond 16 KiB, so that a page of rows fits in memory.
     """
@@ -83,7 +85,8 @@ def search_listing(
         return (yield from listing.find(wanted, owners))
     wanted = yield from dated(wanted)
     texts = _Texts(wanted, registry)
-    left = MOST_ROWS if most is None else most
+    left = PAGE_ROWS if most is None else most
+    characters = MOST_CHARACTERS * left // MOST_ROWS
     page = replace(wanted, limit=min(_FIRST, left))
     matches: list[Row] = []
     looked = SearchedRows(0, None)
@@ -93,7 +96,7 @@ def search_listing(
             looked = SearchedRows(looked.rows + 1, listing.at_of(row))
             if (yield from texts.match(row, listing.error_of(row))):
                 matches.append(row)
-            is_over = looked.rows >= left or texts.spent >= MOST_CHARACTERS
+            is_over = looked.rows >= left or texts.spent >= characters
             if is_over or len(matches) == wanted.limit:
                 return Search(matches, row.id, is_cut=len(matches) < wanted.limit, looked=looked)
         if found.next is None or found.is_cut:

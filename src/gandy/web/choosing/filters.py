@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -81,6 +81,8 @@ Typed = Annotated[str, Field(max_length=100), AfterValidator(_moment)]
 class ChosenPageQuery(PageQuery, Chosen):
     """The query of a page; times stay as they were typed, so that links repeat them."""
 
+    beside_filters: ClassVar[frozenset[str]] = frozenset({"before", "sort"})
+
     since: Typed | None = None
     until: Typed | None = None
     sort: str | None = None
@@ -96,14 +98,14 @@ class ChosenPageQuery(PageQuery, Chosen):
     @property
     def is_filtered(self) -> bool:
         """Whether there is a filter."""
-        return bool(self.model_dump(exclude_none=True, exclude={"before", "sort"}))
+        return bool(self.model_dump(exclude_none=True, exclude=set(self.beside_filters)))
 
     def fields(self) -> dict[str, str]:
         """Return the filters as hidden fields of a form."""
         return {
             name: str(value)
             for name, value in self.model_dump(
-                mode="json", exclude_none=True, exclude={"before", "sort"}
+                mode="json", exclude_none=True, exclude=set(self.beside_filters)
             ).items()
         }
 

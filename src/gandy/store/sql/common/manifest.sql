@@ -76,18 +76,6 @@ JOIN gandy.manifest c ON c.id = e.child_id
 WHERE p.orphaned_at IS NOT NULL AND c.orphaned_at IS NULL AND (:owner::text IS NULL OR p.owner = :owner)
 ORDER BY p.orphaned_at, p.id LIMIT :limit;
 
--- name: list_dependencies
--- Manifests and their parents, up to the limit.
-SELECT c.external_id AS child, c.name AS child_train, c.is_enabled AS is_child_enabled,
-       c.failure_count AS child_failures, c.active_run_id AS child_run_id,
-       p.external_id AS parent, p.name AS parent_train, p.is_enabled AS is_parent_enabled,
-       p.failure_count AS parent_failures, p.active_run_id AS parent_run_id, e.kind, e.is_output_passed
-FROM (SELECT * FROM gandy.manifest WHERE depends_on_manifest_id > 0 AND owner = :owner
-      ORDER BY depends_on_manifest_id LIMIT :members) c
-JOIN gandy.manifest_edge e ON e.child_id = c.id
-JOIN gandy.manifest p ON p.id = e.parent_id AND p.owner = c.owner
-ORDER BY p.external_id, c.external_id LIMIT :limit;
-
 -- name: find_removal_blockers
 -- The reasons against removing a manifest: a run, an awaiting letter, a dependent.
 SELECT m.active_run_id,

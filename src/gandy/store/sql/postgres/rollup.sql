@@ -71,24 +71,23 @@ GROUP BY at ORDER BY at;
 -- name: rank_manifest_rollups
 -- The manifests that come first in an order, by their newest figures up to a limit. Bounds and order are written so that only
 -- the primary key can serve: by age, the planner would read the figures of all owners.
-WITH newest AS MATERIALIZED (
-    SELECT train_name, manifest_id, completed, failed, cancelled, longest_wait_seconds, longest_seconds
-    FROM gandy.run_rollup
-    WHERE (owner, scope, grain, at) >= (%(owner)s, 'manifest', %(grain)s, %(since)s)
-      AND (owner, scope, grain) <= (%(owner)s, 'manifest', %(grain)s)
-      AND (%(train)s::text IS NULL OR train_name = %(train)s)
-    ORDER BY owner DESC, scope DESC, grain DESC, at DESC LIMIT %(searched)s
-), sums AS MATERIALIZED (
+SELECT train_name AS train, manifest_id, (sum(ranked) OVER ())::bigint AS seen
+FROM (
     SELECT train_name, manifest_id, sum(completed) AS completed, sum(failed) AS failed, sum(cancelled) AS cancelled,
-           max(longest_wait_seconds) AS longest_wait_seconds, max(longest_seconds) AS longest_seconds
+           max(longest_wait_seconds) AS longest_wait_seconds, max(longest_seconds) AS longest_seconds, sum(ranked) AS ranked
     FROM (
-        SELECT * FROM newest
+        (SELECT train_name, manifest_id, completed::float8, failed::float8, cancelled::float8, longest_wait_seconds, longest_seconds,
+                1 AS ranked
+         FROM gandy.run_rollup
+         WHERE (owner, scope, grain, at) >= (%(owner)s, 'manifest', %(grain)s, %(since)s)
+           AND (owner, scope, grain) <= (%(owner)s, 'manifest', %(grain)s)
+           AND (%(train)s::text IS NULL OR train_name = %(train)s)
+         ORDER BY owner DESC, scope DESC, grain DESC, at DESC LIMIT %(searched)s)
         UNION ALL
-        SELECT train_name, manifest_id, completed, failed, cancelled, longest_wait_seconds, longest_seconds FROM gandy.run_tally
+        SELECT train_name, manifest_id, completed::float8, failed::float8, cancelled::float8, longest_wait_seconds, longest_seconds, 0
+        FROM gandy.run_tally
         WHERE owner = %(owner)s AND at >= %(since)s AND manifest_id <> 0 AND (%(train)s::text IS NULL OR train_name = %(train)s)) figures
-    GROUP BY train_name, manifest_id)
-SELECT train_name AS train, manifest_id, (SELECT count(*) FROM newest) AS seen
-FROM sums
+    GROUP BY train_name, manifest_id) sums
 ORDER BY CASE %(sort)s
     WHEN 'failed' THEN failed
     WHEN 'failure_rate' THEN failed / greatest(completed + failed, 1)
@@ -99,9 +98,8 @@ LIMIT %(limit)s;
 
 -- name: list_manifest_rollups
 -- The sums of chosen manifests, by minute, hour or day; the histograms of a manifest that ran in several trains are apart.
-SELECT sums.train_name AS train, sums.manifest_id, m.external_id AS manifest, sums.at, sums.completed, sums.failed, sums.cancelled,
-       sums.longest_wait_seconds, sums.longest_seconds, sums.waits, sums.durations
-FROM (
+-- Materialized, so that the plan starts no parallel workers for a few hundred rows.
+WITH sums AS MATERIALIZED (
     SELECT train_name, manifest_id, at, completed, failed, cancelled, longest_wait_seconds, longest_seconds, waits, durations
     FROM gandy.run_rollup
     WHERE owner = %(owner)s AND scope = 'manifest' AND grain = %(grain)s AND at >= %(since)s
@@ -111,5 +109,8 @@ FROM (
            sum(cancelled)::bigint, max(longest_wait_seconds), max(longest_seconds), string_agg(waits, ''), string_agg(durations, '')
     FROM gandy.run_tally
     WHERE owner = %(owner)s AND at >= %(since)s AND manifest_id = ANY(%(manifest_ids)s::bigint[])
-    GROUP BY 1, 2, 3) sums
-LEFT JOIN gandy.manifest m ON m.id = sums.manifest_id AND m.owner = %(owner)s;
+    GROUP BY 1, 2, 3)
+SELECT sums.train_name AS train, sums.manifest_id,
+       (SELECT m.external_id FROM gandy.manifest m WHERE m.id = sums.manifest_id AND m.owner = %(owner)s) AS manifest,
+       sums.at, sums.completed, sums.failed, sums.cancelled, sums.longest_wait_seconds, sums.longest_seconds, sums.waits, sums.durations
+FROM sums;

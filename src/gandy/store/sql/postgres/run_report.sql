@@ -19,11 +19,17 @@ LEFT JOIN LATERAL (
 WHERE r.id IS NULL OR r.cancellation_requested;
 
 -- name: summarise_runs
--- Counts and durations of the runs since an instant, with the number of their log lines.
+-- Counts and durations of the runs since an instant, with the number of their log lines: of live runs, and of the newest that ended.
 SELECT r.name AS train, r.train_state AS state, count(*) AS runs,
        avg(extract(epoch FROM r.end_time - r.start_time)::float8) AS average_seconds,
        max(extract(epoch FROM r.end_time - r.start_time)::float8) AS longest_seconds,
        sum((SELECT count(*) FROM gandy.log l WHERE l.metadata_id = r.id)) AS lines
-FROM gandy.metadata r
+FROM (
+    SELECT * FROM (
+        SELECT id, owner, name, train_state, created_at, start_time, end_time FROM gandy.history
+        ORDER BY id DESC LIMIT %(searched)s) h
+    UNION ALL
+    SELECT id, owner, train_name, train_state, dispatched_at, start_time, NULL::timestamptz FROM gandy.work_queue
+    WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress')) r
 WHERE r.owner = %(owner)s AND r.created_at >= %(since)s
 GROUP BY r.name, r.train_state ORDER BY r.name, r.train_state;

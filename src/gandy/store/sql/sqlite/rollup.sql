@@ -62,23 +62,21 @@ GROUP BY at ORDER BY at;
 
 -- name: rank_manifest_rollups
 -- The manifests that come first in an order, by their newest figures up to a limit.
-WITH newest AS MATERIALIZED (
-    SELECT train_name, manifest_id, completed, failed, cancelled, longest_wait_seconds, longest_seconds
-    FROM run_rollup
-    WHERE owner = :owner AND scope = 'manifest' AND grain = :grain AND at >= :since
-      AND (:train IS NULL OR train_name = :train)
-    ORDER BY at DESC LIMIT :searched
-), sums AS MATERIALIZED (
+SELECT train_name AS train, manifest_id, sum(ranked) OVER () AS seen
+FROM (
     SELECT train_name, manifest_id, sum(completed) AS completed, sum(failed) AS failed, sum(cancelled) AS cancelled,
-           max(longest_wait_seconds) AS longest_wait_seconds, max(longest_seconds) AS longest_seconds
+           max(longest_wait_seconds) AS longest_wait_seconds, max(longest_seconds) AS longest_seconds, sum(ranked) AS ranked
     FROM (
-        SELECT * FROM newest
+        SELECT * FROM (
+            SELECT train_name, manifest_id, completed, failed, cancelled, longest_wait_seconds, longest_seconds, 1 AS ranked
+            FROM run_rollup
+            WHERE owner = :owner AND scope = 'manifest' AND grain = :grain AND at >= :since
+              AND (:train IS NULL OR train_name = :train)
+            ORDER BY at DESC LIMIT :searched)
         UNION ALL
-        SELECT train_name, manifest_id, completed, failed, cancelled, longest_wait_seconds, longest_seconds FROM run_tally
-        WHERE owner = :owner AND at >= :since AND manifest_id <> 0 AND (:train IS NULL OR train_name = :train)) figures
-    GROUP BY train_name, manifest_id)
-SELECT train_name AS train, manifest_id, (SELECT count(*) FROM newest) AS seen
-FROM sums
+        SELECT train_name, manifest_id, completed, failed, cancelled, longest_wait_seconds, longest_seconds, 0 FROM run_tally
+        WHERE owner = :owner AND at >= :since AND manifest_id <> 0 AND (:train IS NULL OR train_name = :train))
+    GROUP BY manifest_id, train_name)
 ORDER BY CASE :sort
     WHEN 'failed' THEN failed
     WHEN 'failure_rate' THEN 1.0 * failed / max(completed + failed, 1)

@@ -7,22 +7,22 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
        r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
        (SELECT l.id FROM dead_letter l WHERE l.manifest_id = r.id AND l.status = 'awaiting_intervention') AS letter_id,
-       r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, r.place, r.is_match
+       r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, f.place, f.is_match
 FROM (
-    SELECT w.*, row_number() OVER (ORDER BY w.external_id) AS place,
+    SELECT w.id, row_number() OVER (ORDER BY w.external_id) AS place,
            (:train IS NULL OR w.name = :train)
            AND (:group IS NULL
                 OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE owner = :owner AND name = :group))
            AND (:schedule_type IS NULL OR w.schedule_type = :schedule_type)
            AND (:is_enabled IS NULL OR w.is_enabled = :is_enabled) AS is_match
-    FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
-                 orphaned_at, priority, next_scheduled_run, last_successful_run, failure_count, success_count, active_run_id, overrides
+    FROM (SELECT id, external_id, name, manifest_group_id, schedule_type, is_enabled
           FROM manifest
           WHERE owner = :owner AND external_id > :after AND external_id >= :prefix AND external_id < :prefix_end
-          ORDER BY external_id LIMIT :searched) w) r
+          ORDER BY external_id LIMIT :searched) w) f
+CROSS JOIN manifest r ON r.id = f.id
 JOIN manifest_group g ON g.id = r.manifest_group_id
-WHERE r.is_match OR r.place = :searched
-ORDER BY r.external_id LIMIT :limit;
+WHERE f.is_match OR f.place = :searched
+ORDER BY f.place LIMIT :limit;
 
 -- name: search_manifests_of_train
 -- The same for one train, by its index.
@@ -33,22 +33,22 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
        r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
        (SELECT l.id FROM dead_letter l WHERE l.manifest_id = r.id AND l.status = 'awaiting_intervention') AS letter_id,
-       r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, r.place, r.is_match
+       r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, f.place, f.is_match
 FROM (
-    SELECT w.*, row_number() OVER (ORDER BY w.external_id) AS place,
+    SELECT w.id, row_number() OVER (ORDER BY w.external_id) AS place,
            (:train IS NULL OR w.name = :train)
            AND (:group IS NULL
                 OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE owner = :owner AND name = :group))
            AND (:schedule_type IS NULL OR w.schedule_type = :schedule_type)
            AND (:is_enabled IS NULL OR w.is_enabled = :is_enabled) AS is_match
-    FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
-                 orphaned_at, priority, next_scheduled_run, last_successful_run, failure_count, success_count, active_run_id, overrides
+    FROM (SELECT id, external_id, name, manifest_group_id, schedule_type, is_enabled
           FROM manifest INDEXED BY ix_manifest_name
           WHERE owner = :owner AND name = :train AND external_id > :after AND external_id >= :prefix AND external_id < :prefix_end
-          ORDER BY external_id LIMIT :searched) w) r
+          ORDER BY external_id LIMIT :searched) w) f
+CROSS JOIN manifest r ON r.id = f.id
 JOIN manifest_group g ON g.id = r.manifest_group_id
-WHERE r.is_match OR r.place = :searched
-ORDER BY r.external_id LIMIT :limit;
+WHERE f.is_match OR f.place = :searched
+ORDER BY f.place LIMIT :limit;
 
 -- name: search_disabled_manifests
 -- The same for manifests that are switched off, which are few.
@@ -59,23 +59,23 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
        r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
        (SELECT l.id FROM dead_letter l WHERE l.manifest_id = r.id AND l.status = 'awaiting_intervention') AS letter_id,
-       r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, r.place, r.is_match
+       r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, f.place, f.is_match
 FROM (
-    SELECT w.*, row_number() OVER (ORDER BY w.external_id) AS place,
+    SELECT w.id, row_number() OVER (ORDER BY w.external_id) AS place,
            (:train IS NULL OR w.name = :train)
            AND (:group IS NULL
                 OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE owner = :owner AND name = :group))
            AND (:schedule_type IS NULL OR w.schedule_type = :schedule_type)
            AND (:is_enabled IS NULL OR w.is_enabled = :is_enabled) AS is_match
-    FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
-                 orphaned_at, priority, next_scheduled_run, last_successful_run, failure_count, success_count, active_run_id, overrides
+    FROM (SELECT id, external_id, name, manifest_group_id, schedule_type, is_enabled
           FROM manifest INDEXED BY ix_manifest_disabled
           WHERE owner = :owner AND external_id > :after AND external_id >= :prefix AND external_id < :prefix_end
             AND NOT is_enabled
-          ORDER BY external_id LIMIT :searched) w) r
+          ORDER BY external_id LIMIT :searched) w) f
+CROSS JOIN manifest r ON r.id = f.id
 JOIN manifest_group g ON g.id = r.manifest_group_id
-WHERE r.is_match OR r.place = :searched
-ORDER BY r.external_id LIMIT :limit;
+WHERE f.is_match OR f.place = :searched
+ORDER BY f.place LIMIT :limit;
 
 -- name: gather_manifests_of_group
 -- All manifests of a group if there are few; otherwise the first row has place = searched.
@@ -86,25 +86,25 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
        r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
        (SELECT l.id FROM dead_letter l WHERE l.manifest_id = r.id AND l.status = 'awaiting_intervention') AS letter_id,
-       r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, r.place, r.is_match
+       r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, f.place, f.is_match
 FROM (
-    SELECT w.*, row_number() OVER () AS place,
+    SELECT w.id, row_number() OVER () AS place,
            w.external_id > :after AND w.external_id >= :prefix AND w.external_id < :prefix_end
            AND (:train IS NULL OR w.name = :train)
            AND (:group IS NULL
                 OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE owner = :owner AND name = :group))
            AND (:schedule_type IS NULL OR w.schedule_type = :schedule_type)
            AND (:is_enabled IS NULL OR w.is_enabled = :is_enabled) AS is_match
-    FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
-                 orphaned_at, priority, next_scheduled_run, last_successful_run, failure_count, success_count, active_run_id, overrides
+    FROM (SELECT id, external_id, name, manifest_group_id, schedule_type, is_enabled
           FROM manifest
           WHERE manifest_group_id IN (
               SELECT id FROM manifest_group
               WHERE owner = :owner AND name = :group)
-          LIMIT :searched) w) r
+          LIMIT :searched) w) f
+CROSS JOIN manifest r ON r.id = f.id
 JOIN manifest_group g ON g.id = r.manifest_group_id
-WHERE r.is_match OR r.place = :searched
-ORDER BY r.place = :searched DESC, r.external_id LIMIT :limit;
+WHERE f.is_match OR f.place = :searched
+ORDER BY f.place = :searched DESC, r.external_id LIMIT :limit;
 
 -- name: list_groups
 -- The groups of one application, with the number of their manifests (up to a limit) and live runs.
