@@ -34,7 +34,7 @@ EXCEPTIONS: Mapping[str, str] = {
     "sample_arrivals": "the growth of whole tables, which all owners share",
     "measure_tables": "the size of whole tables, which all owners share",
     "can_measure": "the size of the file, which all owners share",
-    "list_owners_of_runs": "the upkeep prunes runs of Gandy's own trains for all owners; no page shows the names",
+    "list_owners_of_runs": "upkeep prunes Gandy's own trains for all owners; no page shows the names",
     "notify": "wakes processes; the payload names the owner or the run, and no row is read",
     "lock_manifests": _BY_ID,
     "release_keys": _BY_ID,
