@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # Their blocks are pieces of a project; the tests of the dashboard put them together.
-PIECES = {"django.md", "fastapi.md"}
+PIECES = {"django.md"}
 RUN = [
     DOCS / "quickstart.md",
     *(page for page in sorted((DOCS / "how-to").glob("*.md")) if page.name not in PIECES),
