@@ -93,6 +93,7 @@ async def _serve(
     opened_by: str,
 ) -> None:
     from gandy.cli.status_line import status_shown  # noqa: PLC0415 `gandy --help` needs none of it
+    from gandy.loops.supervisor import outlasting  # noqa: PLC0415 the same
 
     stop = _stop_on_signals(app)
     async with app.running(names, has_port=has_port, launch=launch):
@@ -100,7 +101,8 @@ async def _serve(
         processes = f", {count} worker processes" if count > 1 else ""
         say(f"{app.name} is up: {', '.join(names) if names else _all_services()}{processes}")
         async with status_shown(app, line, opened_by=opened_by):
-            await stop.wait()
+            while not stop.is_set():
+                await outlasting(stop.wait(), stop)
     say(f"{app.name} is down")
 
 
@@ -157,9 +159,14 @@ def work(
 
 async def _work(app: Gandy, *, until_idle: bool, launch: Launch) -> tuple[int, str | None]:
     """Return the number of parked jobs and, of an idle worker, of the entries that wait."""
+    from gandy.loops.supervisor import outlasting  # noqa: PLC0415 `gandy --help` needs none of it
+
     stop = _stop_on_signals(app)
     async with app:
-        parked = await app.work(stop, until_idle=until_idle, launch=launch)
+        parked = None
+        while parked is None:  # a job can cancel any task of its event loop, and so this worker
+            working = app.work(stop, until_idle=until_idle, launch=launch)
+            parked = await outlasting(working, stop)
         if not until_idle or stop.is_set():
             return parked, None
         return parked, await _waiting(app)
