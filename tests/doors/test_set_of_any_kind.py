@@ -1,4 +1,4 @@
-"""A value is set on a manifest of any kind, at every door; only the schedule of some kinds cannot be replaced."""
+"""A value is set on a manifest of any kind, at every door; a schedule cannot replace those of some kinds."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def running(folder: Path, *words: str, url: str) -> Iterator[Path]:
 
 def address_in(log: Path) -> str:
     """The newest address: a port that was free is another one after a restart."""
-    return re.findall(r"http://127\.0\.0\.1:\d+", log.read_text())[-1]
+    return str(re.findall(r"http://127\.0\.0\.1:\d+", log.read_text())[-1])
 
 
 def has_said(log: Path, words: str, times: int) -> bool:
