@@ -40,7 +40,7 @@ class Block:
     def file_name(self) -> str | None:
         """What the first line calls it: `# shop.py`, `-- tables.sql`."""
         first = self.text.partition("\n")[0]
-        found = re.fullmatch(re.escape(WRITTEN[self.language]) + r"(\w+\.\w+)", first)
+        found = re.fullmatch(re.escape(WRITTEN[self.language]) + r"((?:\w+/)?\w+\.\w+)", first)
         return found[1] if found else None
 
 
