@@ -125,8 +125,9 @@ class Deliverer:
         self._wake.set()
 
     async def _rest(self, seconds: float) -> None:
-        try:
-            await asyncio.wait_for(self._wake.wait(), seconds)
+        try:  # asyncio.wait_for loses a cancellation that comes together with the event
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
         except TimeoutError:
             return
 

@@ -87,5 +87,5 @@ def test_at_a_terminal_the_demo_keeps_the_dashboard_in_sight(tmp_path: Path) -> 
 
     address = re.search(r"dashboard: (http://127\.0\.0\.1:\d+/)", shown)
     assert address is not None, shown
-    assert f"opens logged in: gandy --database {url} --owner demo open" in shown
+    assert f"{address[0]} opens logged in by:\r\ngandy --database {url} --owner demo open\r\n" in shown
     assert opened.stdout.startswith(f"{address[1]}login?code="), opened.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -33,6 +34,16 @@ async def send(number: int) -> None: ...
 
 app.group("mail")
 app.schedule("nightly-report", send, 1, every(hours=1), group="mail")
+"""
+BROKEN = """
+from gandy import Gandy
+
+app = Gandy("billing", "sqlite:///billing.db")
+
+
+@app.train
+async def send(number: int) -> None:
+    raise ValueError("no such address")
 """
 HIDING = "import sys\nfor name in {names!r}:\n    sys.modules[name] = None\n"
 READING = [
@@ -115,6 +126,39 @@ def test_a_missing_extra_is_one_line(extra: str, words: tuple[str, ...], project
     assert done.stderr.splitlines() == [
         "gandy: the dashboard needs an optional dependency; run: pip install 'gandy[web]'"
     ]
+
+
+def test_without_the_extra_the_services_start_and_say_what_is_left_out(project: Path) -> None:
+    remedy = "the dashboard needs an optional dependency; run: pip install 'gandy[web]'"
+    path = hidden(project, "uvicorn")
+    environment = {**os.environ, "GANDY_APP": "billing:app", "PYTHONPATH": path}
+    with subprocess.Popen(
+        [sys.executable, "-m", "gandy", "up"], cwd=project, env=environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        said = next(line for line in process.stderr if " is up" in line)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=50)
+
+    assert said == f"billing is up: all services but web; {remedy}\n"
+    assert call(project, "open", PYTHONPATH=path).stderr == f"gandy: {remedy}\n"
+    demo = call(project, "demo", "--seconds", "0.5", PYTHONPATH=path)
+    assert (demo.returncode, remedy in demo.stderr.splitlines()) == (0, True)
+
+
+def test_a_worker_that_is_idle_says_what_it_leaves(project: Path) -> None:
+    (project / "billing.py").write_text(BROKEN, encoding="utf-8")
+    call(project, "queue", "enqueue", "send", "--input", "1")
+    waits = run_gandy(project, "--app", "billing:app", "work", "--until-idle")
+    call(project, "queue", "enqueue", "send", "--input", "2", "--max-retries", "1")
+    parked = run_gandy(project, "--app", "billing:app", "work", "--until-idle")
+
+    assert waits.returncode == 0
+    assert "WARNING gandy.worker: run 1 of send failed: ValueError: no such address" in waits.stderr
+    assert "No due work is left; 1 waiting; see: gandy --app billing:app queue list\n" in waits.stderr
+    assert parked.returncode == 1
+    assert "failed: ValueError: no such address; it is a dead letter now\n" in parked.stderr
+    assert "1 job was parked; see: gandy --app billing:app dead-letters list\n" in parked.stderr
 
 
 def hidden(folder: Path, *names: str) -> str:

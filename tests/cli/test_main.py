@@ -70,6 +70,14 @@ def test_the_package_itself_can_be_run() -> None:
     assert ended.stdout.startswith("Usage: gandy ")
 
 
+@pytest.mark.parametrize("words", [(), ("runs",)], ids=["gandy", "gandy runs"])
+def test_a_call_without_a_command_shows_the_help_once(words: tuple[str, ...], gandy: Gandy) -> None:
+    called = gandy(*words)
+
+    assert called.exit_code == 2
+    assert called.stderr == gandy(*words, "--help").stdout
+
+
 @pytest.mark.parametrize("name", LISTED)
 def test_the_line_in_the_help_is_the_commands_own(name: str) -> None:
     assert COMMANDS[name].about.rstrip(".") == command(name).get_short_help_str(limit=100).rstrip(".")

@@ -112,6 +112,21 @@ def test_explain_is_one_screen(shop: Gandy) -> None:
     assert len(told.stdout.splitlines()) < 40
 
 
+def test_explain_says_when_a_manifest_is_due_that_nothing_holds_back(shop: Gandy) -> None:
+    due = str(answer(shop, "manifests", "explain", "report", "--json")["next_instant"])
+
+    told = shop("manifests", "explain", "report")
+
+    assert f"  - nothing; it is due at {due[:10]} {due[11:19]}Z\n" in told.stdout
+
+
+def test_a_text_without_its_own_quotes_is_refused_with_an_example(shop: Gandy) -> None:
+    result = shop("manifests", "trigger", "report", "--input", "many")
+
+    assert result.exit_code == 2
+    assert "a text keeps its own quotes: '\"a text\"'" in result.stderr
+
+
 def test_a_trigger_with_an_input_of_the_wrong_type_is_refused(shop: Gandy) -> None:
     result = shop("manifests", "trigger", "report", "--input", '"many"')
 

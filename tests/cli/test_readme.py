@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).parents[2]
+INSTALLING = ("python3 -m venv .venv", ". .venv/bin/activate", "pip install 'gandy[all]'")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -26,7 +27,7 @@ def blocks(text: str, language: str) -> list[str]:
 
 def commands(text: str) -> list[str]:
     lines = [line.partition("  #")[0].strip() for block in blocks(text, "sh") for line in block.splitlines()]
-    return [line for line in lines if line]
+    return [line for line in lines if line and line not in INSTALLING]
 
 
 def environment() -> dict[str, str]:

@@ -10,8 +10,9 @@ import signal
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+import click
 import pytest
 
 from gandy.cli.status_line import StatusLine, describe, details
@@ -21,6 +22,7 @@ from tests.cli.process import PATIENCE, read_until
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import TextIO
 
 APP = """
 from gandy import Gandy
@@ -37,10 +39,10 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def up(folder: Path, stderr: int) -> subprocess.Popen[bytes]:
+def up(folder: Path, stderr: int, *options: str) -> subprocess.Popen[bytes]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GANDY_")}
     return subprocess.Popen(
-        [sys.executable, "-m", "gandy", "up", "--port", "0"],
+        [sys.executable, "-m", "gandy", *options, "up", "--port", "0"],
         cwd=folder,
         env={**inherited, "COLUMNS": "120"},
         stdout=subprocess.DEVNULL,
@@ -53,7 +55,7 @@ def test_at_a_terminal_the_last_line_tells_how_it_fares_and_is_gone_in_the_end(p
     process = up(project, theirs)
     os.close(theirs)
     try:
-        shown = read_until(ours, b"dead letters") + read_until(ours, b"gandy open")
+        shown = read_until(ours, b"dead letters") + read_until(ours, b"gandy open\r\n")
         process.send_signal(signal.SIGINT)
         rest = read_until(ours, b"is down")
         process.wait(PATIENCE)
@@ -64,10 +66,37 @@ def test_at_a_terminal_the_last_line_tells_how_it_fares_and_is_gone_in_the_end(p
 
     assert b"0.0 runs/s | 0 in progress | 0 ready | 0 waiting | 0 dead letters" in shown
     assert re.search(rb"dashboard: http://127\.0\.0\.1:\d+/\s", shown)
-    assert b"opens logged in: gandy open" in shown
+    assert b"opens logged in by:\r\ngandy open\r\n" in shown
+    assert b"b''" not in shown
+    assert b"billing stops: runs in progress get 30s to end; a second Ctrl-C ends them at once" in rest
     assert shown.count(b"billing is up") == 1
     assert b"runs/s" not in rest.rpartition(b"billing is down")[0].rpartition(b"\x1b[K")[2]
     assert process.returncode == 0
+
+
+def test_the_line_that_opens_the_dashboard_names_the_application_as_the_call_did(project: Path) -> None:
+    (project / "gandy.toml").unlink()
+    ours, theirs = pty.openpty()
+    process = up(project, theirs, "--app", "billing:app")
+    os.close(theirs)
+    try:
+        shown = read_until(ours, b" open\r\n")
+    finally:
+        process.kill()
+        process.wait(PATIENCE)
+        os.close(ours)
+
+    assert b"opens logged in by:\r\ngandy --app billing:app open\r\n" in shown
+
+
+def test_bytes_are_refused_as_by_any_text_stream() -> None:
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="")
+    line = StatusLine(terminal)
+
+    click.echo("a line", file=cast("TextIO", line))
+
+    terminal.seek(0)
+    assert terminal.read() == "\r\x1b[Ka line\n"
 
 
 def test_in_a_pipe_there_is_the_log_and_nothing_else(project: Path) -> None:

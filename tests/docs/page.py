@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -20,6 +21,9 @@ ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
 WRITTEN: Final = {"python": "# ", "toml": "# ", "sql": "-- "}
 PATIENCE: Final = 100
+ENVIRONMENT: Final = ("python3 -m venv .venv", ". .venv/bin/activate")
+PORT: Final = "8000"  #: of a page's own web server; a free one takes its place
+SERVES: Final = (" is up", "Uvicorn running on")
 
 _BLOCK = re.compile(r"^```(?P<language>\S*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 _REMARK = re.compile(r"\s{2,}# (?P<words>.*)$")
@@ -36,7 +40,7 @@ class Block:
     def file_name(self) -> str | None:
         """What the first line calls it: `# shop.py`, `-- tables.sql`."""
         first = self.text.partition("\n")[0]
-        found = re.fullmatch(re.escape(WRITTEN[self.language]) + r"(\w+\.\w+)", first)
+        found = re.fullmatch(re.escape(WRITTEN[self.language]) + r"((?:\w+/)?\w+\.\w+)", first)
         return found[1] if found else None
 
 
@@ -52,6 +56,13 @@ class Command:
         """0, unless the page says `# exits 1`."""
         found = re.match(r"exits (\d)", self.remark)
         return int(found[1]) if found else 0
+
+
+def free_port() -> int:
+    """Find a port that nothing uses now."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+    return port
 
 
 def blocks(text: str) -> list[Block]:
@@ -82,11 +93,13 @@ class Reader:
     postgres_url: str | None = None
     environment: dict[str, str] = field(default_factory=dict)
     said: str = ""
+    port: int = 0
     _serving: ExitStack = field(default_factory=ExitStack)
 
     def __post_init__(self) -> None:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("GANDY_")}
         programs = os.pathsep.join([str(Path(sys.executable).parent), inherited.get("PATH", "")])
+        self.port = free_port()
         self.environment = {**inherited, "PATH": programs, "COLUMNS": "200", "GANDY_WEB_PORT": "0"}
 
     def follow(self, text: str) -> None:
@@ -98,7 +111,8 @@ class Reader:
     def _take(self, block: Block) -> None:
         if block.language in WRITTEN:
             assert block.file_name is not None, f"the block does not name its file:\n{block.text}"
-            (self.folder / block.file_name).write_text(block.text, encoding="utf-8")
+            text = block.text.replace(f":{PORT}/", f":{self.port}/")
+            (self.folder / block.file_name).write_text(text, encoding="utf-8")
         elif block.language == "sh":
             self.said = ""
             for command in commands(block):
@@ -121,8 +135,11 @@ class Reader:
             self._export(rest)
         elif word == "pip":
             assert rest.startswith("install ")
+        elif command.line in ENVIRONMENT:
+            pass  # the tests have one
         elif command.line.endswith(" &"):
-            self._serve(command.line.removesuffix(" &"))
+            line = command.line.removesuffix(" &")
+            self._serve(line.replace(f"--port {PORT}", f"--port {self.port}"))
         elif " up " in f"{command.line} " and word == "gandy":
             with ExitStack() as stack:
                 self._serve(command.line, stack)
@@ -164,7 +181,7 @@ class Reader:
         heard = []
         for said in process.stderr:
             heard.append(said)
-            if " is up" in said:
+            if any(words in said for words in SERVES):
                 return
         raise AssertionError(f"{line}\n{''.join(heard)}")
 
@@ -172,4 +189,5 @@ class Reader:
 def _end(process: subprocess.Popen[str], line: str) -> None:
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, f"{line}\n{said}"
+    by_signal = -signal.SIGTERM if line.startswith("uvicorn") else 0
+    assert process.returncode == by_signal, f"{line}\n{said}"

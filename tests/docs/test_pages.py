@@ -13,12 +13,7 @@ from tests.docs.page import DOCS, ROOT, Reader, blocks, commands
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Their blocks are pieces of a project; the tests of the dashboard put them together.
-PIECES = {"django.md", "fastapi.md"}
-RUN = [
-    DOCS / "quickstart.md",
-    *(page for page in sorted((DOCS / "how-to").glob("*.md")) if page.name not in PIECES),
-]
+RUN = [DOCS / "quickstart.md", *sorted((DOCS / "how-to").glob("*.md"))]
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from gandy.desk.explain import explain_manifest
+from gandy.model.owners import OneOwner
 from gandy.model.run import TrainState
 from gandy.model.schedule import Dependent, DormantDependent, EdgeKind, Manual
 from gandy.store.cleanup import former_edges, orphaned_manifests, prune_batch
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from gandy.model.schedule import Schedule
     from tests.support.world import World
 
+OWNERS = OneOwner(OWNER)
 DAY = timedelta(days=1)
 OWN = {"month": 1}  #: the input of a manifest that declares no other
 OF_A = Dependent("a")
@@ -129,6 +132,24 @@ async def test_a_success_whose_run_was_cleaned_gives_no_output(world: World) -> 
     await end(world, "a", output="2")
 
     assert await inputs(world) == [2]
+
+
+async def test_explain_says_that_the_output_of_a_success_is_gone(world: World) -> None:
+    await world.seed(*family("a"))
+    await end(world, "a", output="1")
+    world.rows("DELETE FROM history")
+    await world.seed(*passing())
+    await world.cycle()
+    gone = await explain_manifest(world.database, "merge", OWNERS)
+    await end(world, "a", output="2")
+    there = await explain_manifest(world.database, "merge", OWNERS)
+    assert await inputs(world) == [2]
+    followed = await explain_manifest(world.database, "merge", OWNERS)
+
+    assert gone.holding_back == ("a has succeeded, but that output is gone: it waits for the next success",)
+    assert gone.what_to_do == ("gandy manifests trigger a, or merge --input JSON",)
+    assert there.holding_back == ()
+    assert "a has not succeeded since it was last queued" in followed.holding_back
 
 
 async def test_a_success_that_was_followed_gives_no_output(world: World) -> None:

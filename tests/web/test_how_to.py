@@ -64,17 +64,19 @@ def test_the_guide_shows_the_example_as_it_is() -> None:
 @pytest.fixture
 def django_project(tmp_path: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The modules of the Django guide, in a project of their own."""
-    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "django.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 3
+    page = (DOCS / "django.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n# shop/(\w+\.py)\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 4
     package = tmp_path / "shop"
     package.mkdir()
     (package / "__init__.py").touch()
-    for name, text in zip(("jobs", "views", "asgi"), blocks, strict=True):
-        (package / f"{name}.py").write_text(text, encoding="utf-8")
+    for name, text in blocks:
+        (package / name).write_text(text, encoding="utf-8")
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "shop.settings")  # as the page does
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("GANDY_DATABASE_URL", sqlite_url)
     monkeypatch.setenv("GANDY_WEB_TOKEN", OPERATOR)
-    yield blocks
+    yield [name for name, _ in blocks]
     for name in [name for name in sys.modules if name.split(".")[0] == "shop"]:
         del sys.modules[name]
 

@@ -20,6 +20,8 @@ _BEGINNING: Final = """\
 
 Prometheus reads them from `/metrics` of every `gandy up` that has a port (`pip install 'gandy[metrics]'`),
 with any token of the dashboard; the read-only one is enough.
+With `--workers N` counters and histograms include those of all worker processes. Such a process reports every
+second: if it is killed, what it counted since its last report is missing, also in `gandy_runs_total`.
 A label has a bounded number of values; further values become `other`.
 
 | series | type | labels | what it says |

@@ -40,11 +40,13 @@ CUT_OFF: Final = 3
 SECOND_SIGNAL: Final = 130
 
 
-def stop_on_signals(*, grace: timedelta, is_child: bool = False) -> asyncio.Event:
+def stop_on_signals(
+    *, grace: timedelta, is_child: bool = False, on_first: Callable[[], None] | None = None
+) -> asyncio.Event:
     """Return an event that the first signal sets; the process exits after the grace period in any case.
 
     The second signal exits at once. A child leaves that to its parent: a signal to the process group reaches
-    the child twice, the second time by its parent.
+    the child twice, the second time by its parent. `on_first` is called at the first signal.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -52,6 +54,8 @@ def stop_on_signals(*, grace: timedelta, is_child: bool = False) -> asyncio.Even
     def ask() -> None:
         if not stop.is_set():
             stop.set()
+            if on_first is not None:
+                on_first()
             exit_after(grace.total_seconds() + LEAVE_SECONDS)
         elif not is_child:
             os._exit(SECOND_SIGNAL)

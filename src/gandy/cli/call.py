@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,17 @@ class Call:
     database: str | None
     owner: str | None = None
     all_owners: bool = False
+
+    def again(self, command: str) -> str:
+        """Return the line that runs a command with the global options that this call was given."""
+        from gandy.settings.urls import mask_url  # noqa: PLC0415 `gandy --help` needs none of it
+
+        words = ["gandy"]
+        if self.app_reference and self.app_reference != os.environ.get("GANDY_APP"):
+            words += ["--app", shlex.quote(self.app_reference)]
+        if self.database:
+            words += ["--database", shlex.quote(mask_url(self.database))]
+        return " ".join((*words, command))
 
     @property
     def keywords(self) -> dict[str, dict[str, object]]:

@@ -150,6 +150,8 @@ def _say_error(message: str) -> None:
 
 def _presentable(error: click.UsageError, args: Sequence[str]) -> click.UsageError:
     """Mask URLs in a message of click, and escape terminal control characters."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return error  # the help text, which click prints as it is
     error = _without_urls(error, args)
     message = error.format_message()
     if message.isprintable():

@@ -367,7 +367,7 @@ def _print(explanation: Explanation) -> None:
     shown = {name: getattr(explanation, name) for name in explanation.__slots__ if name not in _LISTS}
     emit_record(shown, as_json=False)
     for title, lines in (
-        ("Holding it back", explanation.holding_back or ("nothing",)),
+        ("Holding it back", explanation.holding_back or (_nothing(explanation),)),
         ("What to do", explanation.what_to_do),
     ):
         if lines:
@@ -379,6 +379,12 @@ def _print(explanation: Explanation) -> None:
     for verdict in explanation.verdicts:
         if verdict.error:
             print_text(f"  entry {verdict.entry_id}: {human(verdict.error)}")
+
+
+def _nothing(explanation: Explanation) -> str:
+    """Say when it is due if nothing else holds it back."""
+    due = explanation.next_instant
+    return "nothing" if due is None or due <= explanation.now else f"nothing; it is due at {human(due)}"
 
 
 def _desk(session: CommandSession) -> ManifestDesk:

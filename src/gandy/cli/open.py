@@ -15,7 +15,7 @@ from gandy.cli.call import Call, pass_call
 from gandy.cli.options import example
 from gandy.cli.output import print_text, say
 from gandy.cli.session import CommandSession, with_session
-from gandy.errors import NothingRunsError
+from gandy.errors import MissingExtraError, NothingRunsError
 from gandy.model.owners import OneOwner, Owners
 
 if TYPE_CHECKING:
@@ -55,8 +55,12 @@ async def _owners(session: CommandSession) -> Owners:
 
 def _find(settings: Settings, owner: str | None) -> ServedPlace:
     """Find the process that serves this application, or the only process that serves this database."""
+    from gandy.app.web import has_web  # noqa: PLC0415 `gandy --help` needs none of it
+
     found = {place.owner: place for place in places_here(settings.database.url, owner) if _answers(place)}
     if not found:
+        if not has_web():
+            raise MissingExtraError("the dashboard", "web")
         what = "on this database" if owner is None else f"of {owner}"
         raise NothingRunsError(f"no dashboard {what} is running here as this user: start it with `gandy up`")
     if len(found) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -41,6 +41,9 @@ def bounded(option: str) -> Callable[[object], object]:
     return take
 
 
+_AS_JSON: Final = """write JSON, @file or -; a text keeps its own quotes: '"a text"'"""
+
+
 def json_input(text: str) -> str:
     """Read JSON given literally, as @path or as - for stdin; for `type=` of an option."""
     try:
@@ -49,7 +52,7 @@ def json_input(text: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise click.BadParameter(f"{text}: {error}") from error
     except (ValueError, RecursionError) as error:
-        raise click.BadParameter(f"is not JSON: {error}; write JSON, @file or -") from error
+        raise click.BadParameter(f"is not JSON: {error}; {_AS_JSON}") from error
     return content
 
 

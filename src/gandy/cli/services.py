@@ -10,6 +10,8 @@ import click
 from gandy.cli.call import Call, pass_call
 from gandy.cli.options import example
 from gandy.cli.output import emit_json, say
+from gandy.errors import GandyError, MissingExtraError
+from gandy.settings import format_duration
 
 if TYPE_CHECKING:
     from gandy.app import Gandy
@@ -66,7 +68,10 @@ def up(
     with line_below() as line:
         configure_logging(app.settings.logging)
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            run_contained(runner, _serve(app, names, line=line, has_port=port is not None, launch=launch))
+            serving = _serve(
+                app, names, line=line, has_port=port is not None, launch=launch, opened_by=call.again("open")
+            )
+            run_contained(runner, serving)
 
 
 def _configure_workers(call: Call, app: Gandy, *, slots: int | None, count: int | None) -> Launch:
@@ -85,18 +90,40 @@ async def _serve(
     line: StatusLine | None,
     has_port: bool,
     launch: Launch,
+    opened_by: str,
 ) -> None:
-    from gandy.app.process import stop_on_signals  # noqa: PLC0415 `gandy --help` needs none of it
-    from gandy.cli.status_line import status_shown  # noqa: PLC0415
+    from gandy.cli.status_line import status_shown  # noqa: PLC0415 `gandy --help` needs none of it
+    from gandy.loops.supervisor import outlasting  # noqa: PLC0415 the same
 
-    stop = stop_on_signals(grace=app.settings.worker.shutdown_grace)
+    stop = _stop_on_signals(app)
     async with app.running(names, has_port=has_port, launch=launch):
         count = app.settings.worker.count
         processes = f", {count} worker processes" if count > 1 else ""
-        say(f"{app.name} is up: {', '.join(names) if names else 'all services'}{processes}")
-        async with status_shown(app, line):
-            await stop.wait()
+        say(f"{app.name} is up: {', '.join(names) if names else _all_services()}{processes}")
+        async with status_shown(app, line, opened_by=opened_by):
+            while not stop.is_set():
+                await outlasting(stop.wait(), stop)
     say(f"{app.name} is down")
+
+
+def _all_services() -> str:
+    from gandy.app.web import has_web  # noqa: PLC0415 `gandy --help` needs none of it
+
+    missing = MissingExtraError("the dashboard", "web")
+    return "all services" if has_web() else f"all services but web; {missing}"
+
+
+def _stop_on_signals(app: Gandy) -> asyncio.Event:
+    """Say at the first signal how long the process may take: runs in progress get time to end."""
+    from gandy.app.process import stop_on_signals  # noqa: PLC0415 `gandy --help` needs none of it
+
+    grace = app.settings.worker.shutdown_grace
+
+    def tell() -> None:
+        span = format_duration(grace)
+        say(f"{app.name} stops: runs in progress get {span} to end; a second Ctrl-C ends them at once")
+
+    return stop_on_signals(grace=grace, on_first=tell)
 
 
 @click.command(epilog=example("gandy --app billing:app work --until-idle"))
@@ -120,18 +147,40 @@ def work(
     configure_logging(app.settings.logging)
     tune_garbage_collector()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        parked = run_contained(runner, _work(app, until_idle=until_idle, launch=launch))
+        parked, waiting = run_contained(runner, _work(app, until_idle=until_idle, launch=launch))
+    if until_idle and waiting is not None:
+        left = f"; {waiting} waiting; see: {call.again('queue list')}" if waiting else ""
+        say(f"No due work is left{left}")
     if until_idle and parked:
-        say(f"{parked} {'job was' if parked == 1 else 'jobs were'} parked; see: gandy dead-letters list")
+        letters = call.again("dead-letters list")
+        say(f"{parked} {'job was' if parked == 1 else 'jobs were'} parked; see: {letters}")
         ctx.exit(1)
 
 
-async def _work(app: Gandy, *, until_idle: bool, launch: Launch) -> int:
-    from gandy.app.process import stop_on_signals  # noqa: PLC0415 `gandy --help` needs none of it
+async def _work(app: Gandy, *, until_idle: bool, launch: Launch) -> tuple[int, str | None]:
+    """Return the number of parked jobs and, of an idle worker, of the entries that wait."""
+    from gandy.loops.supervisor import outlasting  # noqa: PLC0415 `gandy --help` needs none of it
 
-    stop = stop_on_signals(grace=app.settings.worker.shutdown_grace)
+    stop = _stop_on_signals(app)
     async with app:
-        return await app.work(stop, until_idle=until_idle, launch=launch)
+        parked = None
+        while parked is None:  # a job can cancel any task of its event loop, and so this worker
+            working = app.work(stop, until_idle=until_idle, launch=launch)
+            parked = await outlasting(working, stop)
+        if not until_idle or stop.is_set():
+            return parked, None
+        return parked, await _waiting(app)
+
+
+async def _waiting(app: Gandy) -> str | None:
+    """Count what an idle worker leaves: a failed job whose next attempt is not due is easily overlooked."""
+    from gandy.desk.home import Home  # noqa: PLC0415 `gandy --help` needs none of it
+
+    try:
+        waiting = (await Home(app.database, app.name).glance()).waiting
+    except GandyError:
+        return None  # the work is done, only the report is missing
+    return f"{waiting.value:,}{'+' if waiting.is_at_least else ''}" if waiting.value else ""
 
 
 @click.command(epilog=example("gandy --app billing:app tick manifest-manager"))

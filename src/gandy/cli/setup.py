@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 _FILES = {"app.py": "app.py.txt", "gandy.toml": "gandy.toml"}
 _NEXT = """\
 Now, in {directory}:
-  gandy up                                               start it; the dashboard is at http://127.0.0.1:8423
-  gandy queue enqueue greet --input '{{"name": "Ada"}}'    queue a job
-  gandy runs list                                        show the result"""
+  gandy up                                              start it, and see the link
+  gandy queue enqueue greet --input '{{"name": "Ada"}}'   queue a job
+  gandy runs list                                       show the result"""
 
 
 @click.command(epilog=example("gandy init hello"))

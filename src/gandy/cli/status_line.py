@@ -49,6 +49,8 @@ class StatusLine:
 
     def write(self, text: str) -> int:
         """Write text above the status."""
+        if not isinstance(text, str):  # click tries bytes, to find out whether a stream is binary
+            raise TypeError("text is expected, not bytes")
         with self._lock:
             self._terminal.write(f"{self._clear()}{text}")
             if text.endswith("\n"):
@@ -143,7 +145,7 @@ async def _address(app: Gandy, opened_by: str) -> list[str]:
     """Return the address of the dashboard that this process serves, if any, and how to open it."""
     places = await asyncio.to_thread(places_here, app.settings.database.url, app.name)
     address = next((place.address for place in places if place.pid == os.getpid()), None)
-    return [] if address is None else [f"dashboard: {address}/", f"opens logged in: {opened_by}"]
+    return [] if address is None else [f"dashboard: {address}/ opens logged in by:", opened_by]
 
 
 def details(found: Overview) -> Iterator[str]:

@@ -161,7 +161,12 @@ def _parent_reasons(picture: ManifestPicture) -> Iterator[tuple[str, str | None]
             continue
         if not parent.is_enabled:
             yield f"its parent {parent.parent} is disabled", f"gandy manifests enable {parent.parent}"
-        if parent.ended <= parent.seen:
+        if parent.lacks_output:
+            yield (
+                f"{parent.parent} has succeeded, but that output is gone: it waits for the next success",
+                f"gandy manifests trigger {parent.parent}, or {picture.row.external_id} --input JSON",
+            )
+        elif parent.ended <= parent.seen:
             yield f"{parent.parent} {_NOT_YET[parent.kind]} since it was last queued", None
     if picture.row.schedule_type == "dependent" and not picture.parents:
         yield "it has no parent of this application", "declare it after other manifests"

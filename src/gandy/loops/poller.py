@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from gandy.errors import GandyError
 from gandy.events import LoopEnded, LoopRestarted
+from gandy.loops.supervisor import take_back_cancellation
 from gandy.loops.wakeups import wait_for_wake
 
 if TYPE_CHECKING:
@@ -179,9 +180,7 @@ class LoopGuard:
         """Undo an unexpected cancellation; raise it again during a shutdown."""
         if self._is_leaving:
             raise asyncio.CancelledError
-        task = asyncio.current_task()
-        while task is not None and task.cancelling():
-            task.uncancel()
+        take_back_cancellation()
 
 
 SHORTEST_PAUSE: Final = 0.001

@@ -106,9 +106,19 @@ async def wait_for_wake(event: asyncio.Event, seconds: float) -> bool:
         event.clear()
         return True
     try:
-        await asyncio.wait_for(event.wait(), max(seconds, 0.0))
+        await wait_within(event, max(seconds, 0.0))
     except TimeoutError:
         return False
     finally:
         event.clear()
     return True
+
+
+async def wait_within(event: asyncio.Event, seconds: float) -> None:
+    """Wait for the event, or raise TimeoutError.
+
+    On Python 3.11 `asyncio.wait_for` loses a cancellation that comes together with the event, and the loop
+    that waits would outlive its service.
+    """
+    async with asyncio.timeout(seconds):
+        await event.wait()

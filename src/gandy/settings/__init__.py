@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from gandy.settings.catalogue import SettingField, list_settings
+from gandy.settings.job_sections import (
+    DispatcherSettings,
+    HookSettings,
+    ManifestManagerSettings,
+    RetrySettings,
+    RunLogSettings,
+    ScheduleSettings,
+    WorkerSettings,
+)
 from gandy.settings.loading import (
     LoadedSettings,
     SettingSource,
@@ -11,20 +20,15 @@ from gandy.settings.loading import (
     refuse_bad_values,
 )
 from gandy.settings.sections import (
-    CleanupSettings,
     DatabaseSettings,
-    DispatcherSettings,
-    HookSettings,
-    LifecycleSettings,
     LoggingSettings,
-    ManifestManagerSettings,
-    RetentionSettings,
-    RetrySettings,
-    RunLogSettings,
-    ScheduleSettings,
     Settings,
     WebSettings,
-    WorkerSettings,
+)
+from gandy.settings.upkeep_sections import (
+    CleanupSettings,
+    LifecycleSettings,
+    RetentionSettings,
 )
 from gandy.settings.urls import mask_url
 from gandy.settings.values import format_duration, parse_duration

@@ -68,6 +68,7 @@ class Bound:
     read: Callable[[str], object] = str  #: from the command line, a form or the environment
     from_json: Callable[[object], object] = lambda value: value
     fault: Callable[[object], str | None] = lambda _: None  #: the exact problem, if it is not obvious
+    seconds: str | None = None  #: of a duration: how JSON writes it, as a number
 
     def problem(self, option: str, value: object) -> str | None:
         """Describe why this value is refused; None: it is accepted."""
@@ -92,6 +93,10 @@ class Bound:
 
     def take_json(self, value: object) -> object:
         """Read and check a JSON value of a program."""
+        if self.seconds is not None and isinstance(value, str) and not self.holds(self.from_json(value)):
+            raise RefusedValueError(
+                f"must be {self.seconds}{names.in_seconds(value)}, not {self.shown(value)}"
+            )
         return self._taken(self.from_json(value), value)
 
     def _taken(self, value: object, given: object) -> object:
@@ -129,7 +134,8 @@ def span(minimum: timedelta = _ZERO, maximum: timedelta = LONGEST_SPAN) -> Bound
         "maximum": maximum.total_seconds(),
         "description": "In seconds.",
     }
-    return Bound(expected, holds, schema, read=read, from_json=names.span_or_value)
+    seconds = "a number of seconds"
+    return Bound(expected, holds, schema, read=read, from_json=names.span_or_value, seconds=seconds)
 
 
 def share() -> Bound:
@@ -151,6 +157,7 @@ def or_no_timeout(bound: Bound) -> Bound:
         {"anyOf": [dict(bound.schema), {"const": word, "type": "string"}]},
         read=lambda text: NO_TIMEOUT if text.strip() == word else bound.read(text),
         from_json=lambda value: NO_TIMEOUT if value == word else bound.from_json(value),
+        seconds=f"{bound.seconds}, or {word}",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
@@ -282,3 +282,22 @@ def _split_pairs(text: str) -> object:
 
 def _split_at_commas(text: str) -> object:
     return [name.strip() for name in text.split(",")]
+
+
+#: Monitoring would consider a loop with a longer pause dead.
+LONGEST_PAUSE: Final = timedelta(days=1)
+
+
+def pause() -> Kind[timedelta]:
+    """Accept the pause of a loop."""
+    return span(maximum=LONGEST_PAUSE)
+
+
+def setting(kind: Kind[T], default: T, about: str) -> T:
+    """Declare a setting."""
+    return field(default=default, repr=kind.mask is None, metadata={"kind": kind, "about": about})
+
+
+def measured(kind: Kind[T], measure: Callable[[], T], about: str, *, default_is: str) -> T:
+    """Declare a setting whose default depends on the machine; `default_is` describes the default."""
+    return field(default_factory=measure, metadata={"kind": kind, "about": about, "default_is": default_is})

@@ -165,3 +165,11 @@ def span_or_value(value: object) -> object:
         return timedelta(seconds=value)
     except (OverflowError, ValueError):
         return value
+
+
+def in_seconds(text: str) -> str:
+    """Return the number that stands for a duration such as 5m, in brackets; nothing for other texts."""
+    try:
+        return f" ({parse_duration(text).total_seconds():.15g})"
+    except DurationFormatError:
+        return ""

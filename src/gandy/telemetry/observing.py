@@ -84,7 +84,10 @@ class LoopWatch:
         self._gone.add((event.service, event.loop))
 
     def _loop_restarted(self, event: LoopRestarted) -> None:
-        self._gone.discard((event.service, event.loop))
+        if event.loop == event.service:  # the whole service is new: none of its former loops comes back
+            self._gone = {gone for gone in self._gone if gone[0] != event.service}
+        else:
+            self._gone.discard((event.service, event.loop))
 
     def _cycle_ended(self, event: CycleEnded) -> None:
         self._ended[event.service] = self._now()

@@ -143,7 +143,7 @@ def run_contained(runner: asyncio.Runner, main: Coroutine[Any, Any, T]) -> T:
     closed, and it cannot continue.
     """
     loop = runner.get_loop()
-    task = loop.create_task(main)
+    task = loop.create_task(main, name="gandy-main")
     while True:
         try:
             return loop.run_until_complete(task)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from gandy.work.runner import FinishedRun
 
 
+_log = logging.getLogger("gandy.worker")
+
+MOST_FAILURES: Final = 5  #: logged of one set of ends, which can be a thousand
+MOST_CHARACTERS: Final = 500
 _STATE_WORDS: Final[dict[TrainState, Literal["completed", "failed", "cancelled"]]] = {
     TrainState.COMPLETED: "completed",
     TrainState.FAILED: "failed",
@@ -32,6 +37,7 @@ def announce_ends(
     """Announce recorded ends; a refused end is announced by the process that owns the run now."""
     if result.refused:
         events.emit(WriteFenced(statement="end_runs", count=len(result.refused)))
+    _log_failures(taken, result)
     if events.has_subscribers or any(hooks.wants(name) for name in HOOKS_BY_STATE.values()):
         for finished in taken:
             if finished.claimed.id in result.finished:
@@ -41,6 +47,25 @@ def announce_ends(
         for finished in taken:
             if finished.claimed.id in parked:
                 _tell_parked(as_recorded(finished, result), events=events, hooks=hooks)
+
+
+def _log_failures(taken: Sequence[FinishedRun], result: FinishResult) -> None:
+    """Log the failures of a set, the first ones with their reasons."""
+    refused = result.refused_activations
+    failed = [
+        each
+        for each in taken
+        if (each.end.state is TrainState.FAILED or each.claimed.id in refused)
+        and each.claimed.id in result.finished
+    ]
+    for each in failed[:MOST_FAILURES]:
+        end = as_recorded(each, result).end
+        if end.state is TrainState.FAILED and end.failure is not None:
+            parked = "; it is a dead letter now" if each.claimed.id in result.letters else ""
+            said = f"{end.failure.exception}: {end.failure.reason}"[:MOST_CHARACTERS]
+            _log.warning("run %d of %s failed: %s%s", each.claimed.id, each.claimed.train, said, parked)
+    if len(failed) > MOST_FAILURES:
+        _log.warning("%d more runs failed", len(failed) - MOST_FAILURES)
 
 
 def _tell_end(finished: FinishedRun, *, events: EventBus, hooks: HookDelivery) -> None:

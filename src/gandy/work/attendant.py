@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 from gandy.errors import DatabaseFaultError, GandyError, UnknownTrainError
+from gandy.loops.wakeups import wait_within
 from gandy.model.run import CancelledBy
 from gandy.rules.ending import most_in_set
 from gandy.store.reports import write_reports
@@ -74,7 +75,7 @@ class Attendant:
         """Supervise for ever, also through outages of the database."""
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._look.wait(), LOOK_EVERY)
+                await wait_within(self._look, LOOK_EVERY)
             self._look.clear()
             if self._runner.running or self._held():
                 self._stop_overdue()

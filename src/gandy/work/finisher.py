@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gandy.errors import DatabaseFaultError, RowBusyError, SetRefusedError
+from gandy.loops.wakeups import wait_within
 from gandy.model.run import Failure, TrainState
 from gandy.rules.ending import spans_of
 from gandy.store.dispatching import dispatch
@@ -254,7 +255,7 @@ class Finisher:
         if len(self._waiting) < self._batch and self._is_busy() and not self._is_urgent:
             self._full.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._full.wait(), GATHER_SECONDS)
+                await wait_within(self._full, GATHER_SECONDS)
 
     async def _write_persistently(self, lane: WritingLane) -> None:
         """Write a batch, with back-off after database faults, until every end is recorded or set aside."""

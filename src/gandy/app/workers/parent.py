@@ -27,6 +27,7 @@ from gandy.app.workers.messages import (
     encode_to_worker,
 )
 from gandy.events import LoopEnded, LoopRestarted, RunsEndedInChild
+from gandy.loops.wakeups import wait_within
 from gandy.telemetry.observing import WORKER_PROCESS, observe
 from gandy.train.process.parent import start_interpreter
 from gandy.work.worker import SERVICE
@@ -201,7 +202,7 @@ class WorkerProcesses:
             self._gone.add(number)
             self._context.events.emit(LoopEnded(service=SERVICE, loop=_loop(number), cause=cause))
             with suppress(TimeoutError):
-                await asyncio.wait_for(leaving.wait(), pause)
+                await wait_within(leaving, pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _run_one(self, number: int) -> str:

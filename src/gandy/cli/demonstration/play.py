@@ -10,6 +10,7 @@ from datetime import timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
+from gandy.app.web import has_web
 from gandy.cli.demonstration.trains import (
     CloseMonth,
     Feed,
@@ -26,7 +27,7 @@ from gandy.cli.status_line import status_shown
 from gandy.desk.audit import local_operator
 from gandy.desk.cancelling import CancelDesk
 from gandy.desk.runs import RunInsights
-from gandy.errors import JobCancelledError
+from gandy.errors import JobCancelledError, MissingExtraError
 from gandy.model.owners import OneOwner
 from gandy.settings.urls import mask_url
 from gandy.store.manifests import read_now
@@ -56,6 +57,8 @@ async def play(database: str, stop: asyncio.Event, *, port: int, line: StatusLin
     app = make_demo(database, port=port)
     _tell(app)
     _pass_on("gandy.web")
+    if not has_web():
+        say(str(MissingExtraError("the dashboard", "web")))
     async with app:
         since = await app.database.read(read_now())
         async with app.running(), status_shown(app, line, opened_by=opened_by):
@@ -119,9 +122,7 @@ def _tell(app: Gandy) -> None:
         timings = event.outcome.timings if event.outcome else ()
         took = timedelta(microseconds=sum(timing.duration_ns for timing in timings) // 1_000)
         route = " -> ".join(timing.junction for timing in timings)
-        say(
-            f"run {event.run_id:<5} {event.name:<10} {event.train:<15} {took / _MILLISECOND:7.1f} ms  {route}"
-        )
+        say(f"run {event.run_id:<4} {event.name:<9} {event.train:<14} {took / _MILLISECOND:4.0f} ms {route}")
 
     app.on("completed")(ended)
     app.on("failed")(ended)

@@ -46,9 +46,13 @@ JOIN gandy.manifest_group g ON g.id = m.manifest_group_id
 ORDER BY v.next_scheduled_run, v.id;
 
 -- name: list_parents
--- What a manifest depends on, in the order of its declaration.
-SELECT d.parent, d.kind, d.is_output_passed, d.seen, d.ended, d.is_enabled, d.orphaned_at
-FROM gandy.manifest_dependency d WHERE d.child_id = :manifest_id AND d.owner = :owner
+-- What a manifest depends on, in the order of its declaration; `lacks_output`: a success waits whose output was not kept.
+SELECT d.parent, d.kind, d.is_output_passed, d.seen, d.ended, d.is_enabled, d.orphaned_at,
+       d.is_output_passed AND d.ended <= d.seen AND p.success_count > e.success_seen AS lacks_output
+FROM gandy.manifest_dependency d
+JOIN gandy.manifest_edge e ON e.child_id = d.child_id AND e.parent_id = d.parent_id
+JOIN gandy.manifest p ON p.id = d.parent_id
+WHERE d.child_id = :manifest_id AND d.owner = :owner
 ORDER BY d.place, d.parent;
 
 -- name: list_dependents
