@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.clock import ManualClock
+from gandy.desk.explain import Count
+from gandy.desk.growth import Cached
 from gandy.desk.lifecycle import LifecycleDesk
-from gandy.desk.tables import survey_tables
+from gandy.desk.tables import SIZES_AGE, survey_tables
 from gandy.lifecycle import Contract, SweepOptions, Table, audit, expires, older_than, run_contracts
 from gandy.lifecycle.advisor.indexes import LARGE
 from gandy.model.owners import Operator
@@ -21,14 +23,14 @@ from tests.lifecycle.ground import NOW, Ground, ago
 from tests.support.world import OWNER
 
 if TYPE_CHECKING:
-    from gandy.desk.tables import OwnTable
+    from gandy.desk.tables import OwnTable, TableSizes
     from tests.support.world import World
 
 ADA = Operator("ada", "cli")
 
 
-async def work_queue(world: World) -> OwnTable:
-    survey = await survey_tables(world.database, OWNER, Settings())
+async def work_queue(world: World, sizes: Cached[TableSizes] | None = None) -> OwnTable:
+    survey = await survey_tables(world.database, OWNER, Settings(), sizes=sizes)
     (table,) = [table for table in survey.tables if table.name == "work_queue"]
     return table
 
@@ -52,6 +54,19 @@ async def test_what_arrives_in_an_hour_is_reckoned_from_the_newest_where_that_is
     world.clock.advance(timedelta(minutes=6))
 
     assert (await work_queue(world)).arriving_per_hour == SAMPLED * 10
+
+
+async def test_a_page_counts_and_measures_twice_a_minute(world: World) -> None:
+    now = [0.0]
+    sizes: Cached[TableSizes] = Cached(SIZES_AGE, lambda: now[0])
+    counts = []
+    for seconds in (0.0, 30.0, 31.0):
+        now[0] = seconds
+        await queue(world, 2)
+        table = await work_queue(world, sizes)
+        counts.append((table.rows, table.arriving_per_hour))
+
+    assert counts == [(Count(value=2), 2), (Count(value=2), 2), (Count(value=6), 6)]
 
 
 async def test_a_rule_says_what_arrives_against_what_it_removes(world: World, sqlite_url: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.clock import ManualClock
-from gandy.desk.growth import GrowthCache, TableGrowth, read_growth, slope
+from gandy.desk.growth import GROWTH_AGE, Cached, TableGrowth, read_growth, slope
 from gandy.lifecycle import Contract, Table, expires
 from gandy.model.owners import OneOwner
 from gandy.store.stats.growth import TableSample, write_samples
@@ -95,10 +95,11 @@ async def test_another_application_sees_gandys_tables_and_its_own_alone(world: W
 
 async def test_a_page_reads_the_growth_once_a_minute(world: World) -> None:
     now = 0.0
-    cache, counts = GrowthCache(lambda: now), []
+    counts: list[int] = []
+    cache: Cached[tuple[TableGrowth, ...]] = Cached(GROWTH_AGE, lambda: now)
     for now in (0.0, 60.0, 61.0):
         await world.database.run(write_samples("rules", [TableSample(f"at-{now}", 1, 1, None)], owner="shop"))
-        counts.append(len(await cache.read(world.database, OWNERS)))
+        counts.append(len(await cache.get(lambda: read_growth(world.database, OWNERS))))
 
     assert counts == [1, 1, 3]
 

@@ -5,25 +5,28 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from gandy.store.manifests import read_now
 from gandy.store.owners import named_owners
 from gandy.store.stats.growth import list_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from gandy.model.owners import Owners
     from gandy.store.drivers.database import ReadingRunner
     from gandy.store.statements import Operation, Row
+
+T = TypeVar("T")
 
 _DAY: Final = timedelta(days=1)
 #: The samples of this span make the forecast.
 FORECAST_FROM: Final = timedelta(days=7)
 FORECAST_FOR: Final = timedelta(days=30)
 _LEAST_SAMPLES: Final = 3
-_READ_EVERY: Final = 60.0  # seconds; samples are taken once an hour
+#: A page reads the growth again after this time: samples are taken once an hour.
+GROWTH_AGE: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,20 +70,21 @@ async def read_growth(
     )
 
 
-class GrowthCache:
-    """The growth of the last week for a page that is read again and again; up to a minute old."""
+class Cached(Generic[T]):
+    """A value for a page that is read again and again; it is read from the database if it is too old."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, age: timedelta, now: Callable[[], float] = time.monotonic) -> None:
+        """Take the age from which on a value is read again."""
+        self._age = age.total_seconds()
         self._now = now
-        self._read_at: float | None = None
-        self._found: tuple[TableGrowth, ...] = ()
+        self._kept: tuple[float, T] | None = None
 
-    async def read(self, database: ReadingRunner, owners: Owners) -> tuple[TableGrowth, ...]:
-        """Return the growth of the last week, read at most once a minute."""
-        if self._read_at is None or self._now() - self._read_at > _READ_EVERY:
-            self._found = await read_growth(database, owners)
-            self._read_at = self._now()
-        return self._found
+    async def get(self, read: Callable[[], Awaitable[T]]) -> T:
+        """Return the value, at most as old as that."""
+        kept = self._kept
+        if kept is None or self._now() - kept[0] > self._age:
+            kept = self._kept = (self._now(), await read())
+        return kept[1]
 
 
 def _read(owners: Owners, since: timedelta) -> Operation[list[TableGrowth]]:

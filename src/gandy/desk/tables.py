@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gandy.desk.explain import Count
 from gandy.store.manifests import read_now
@@ -15,6 +15,9 @@ from gandy.upkeep.declaration import UPKEEP, PrunedBy, UpkeepRequest, own_matrix
 from gandy.upkeep.samples import overdue
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gandy.desk.growth import Cached
     from gandy.settings import Settings
     from gandy.store.drivers.database import ReadingRunner
     from gandy.store.statements import Operation, Row, Rows
@@ -58,17 +61,42 @@ class OwnTables:
     last_error_at: datetime | None
 
 
-async def survey_tables(database: ReadingRunner, owner: str, settings: Settings) -> OwnTables:
-    """Read the state of every table of Gandy."""
-    return await database.read(_survey(owner, settings))
+@dataclass(frozen=True, slots=True)
+class TableSizes:
+    """What is counted and measured of each table, by its name; nearly all that the page of tables costs."""
+
+    counted: Mapping[str, int]
+    measured: Mapping[str, Row]
+    oldest: Mapping[str, datetime]
+    arrivals: Mapping[str, int]
 
 
-def _survey(owner: str, settings: Settings) -> Operation[OwnTables]:
+#: A page counts and measures again after this time.
+SIZES_AGE: Final = timedelta(seconds=30)
+
+
+async def survey_tables(
+    database: ReadingRunner, owner: str, settings: Settings, *, sizes: Cached[TableSizes] | None = None
+) -> OwnTables:
+    """Read the state of every table of Gandy; with a cache, their sizes may be older than the rest."""
+    found = None if sizes is None else await sizes.get(lambda: database.read(_sizes()))
+    return await database.read(_survey(owner, settings, found))
+
+
+def _sizes() -> Operation[TableSizes]:
     now = yield from read_now()
-    counted = {row.name: row.rows for row in (yield from tables.count_rows())}
-    measured = {row.name: row for row in (yield from tables.measure())}
-    oldest = {row.name: row.at for row in (yield from tables.find_oldest())}
-    arrivals = {row.name: _arriving(row, now) for row in (yield from tables.sample_arrivals())}
+    return TableSizes(
+        counted={row.name: row.rows for row in (yield from tables.count_rows())},
+        measured={row.name: row for row in (yield from tables.measure())},
+        oldest={row.name: row.at for row in (yield from tables.find_oldest())},
+        arrivals={row.name: _arriving(row, now) for row in (yield from tables.sample_arrivals())},
+    )
+
+
+def _survey(owner: str, settings: Settings, sizes: TableSizes | None) -> Operation[OwnTables]:
+    now = yield from read_now()
+    sizes = sizes or (yield from _sizes())
+    counted, measured = sizes.counted, sizes.measured
     cycles = yield from tables.list_upkeep(owner, list(PrunedBy))
     bounds = yield from _bounds(owner, settings, now)
     pruned = _pruned(cycles)
@@ -81,8 +109,8 @@ def _survey(owner: str, settings: Settings) -> Operation[OwnTables]:
                 rows=_rows(counted.get(name), measured.get(name)),
                 is_estimate=_is_estimate(counted.get(name), measured.get(name)),
                 bytes=measured[name].bytes if name in measured else None,
-                oldest_at=oldest.get(name),
-                arriving_per_hour=arrivals.get(name),
+                oldest_at=sizes.oldest.get(name),
+                arriving_per_hour=sizes.arrivals.get(name),
                 pruned_last_hour=pruned[name],
                 bounds=found,
             )

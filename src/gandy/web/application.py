@@ -9,8 +9,9 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount
 
 from gandy.context import Context
-from gandy.desk.growth import GrowthCache
+from gandy.desk.growth import GROWTH_AGE, Cached
 from gandy.desk.lifecycle import HeldRules
+from gandy.desk.tables import SIZES_AGE
 from gandy.web import (
     dead_letters,
     groups,
@@ -112,7 +113,7 @@ def create_web(
     app.state.context = context
     app.state.rendering = rendering
     app.state.held_rules = HeldRules()
-    app.state.growth = GrowthCache()
+    app.state.growth, app.state.sizes = Cached(GROWTH_AGE), Cached(SIZES_AGE)
     problems.install(app, rendering)
     return app
 

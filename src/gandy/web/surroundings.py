@@ -12,8 +12,9 @@ from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, field_validator
 from starlette.responses import RedirectResponse, Response
 
-from gandy.desk.growth import GrowthCache
+from gandy.desk.growth import Cached, TableGrowth
 from gandy.desk.lifecycle import HeldRules
+from gandy.desk.tables import TableSizes
 from gandy.model.layout import MASK
 from gandy.web.bodies import HIGHEST_ID, Id
 from gandy.web.rendering import Rendering
@@ -34,7 +35,8 @@ class PageContext:
         self.request = request
         self._rendering: Rendering = request.app.state.rendering
         self.held_rules: HeldRules = request.app.state.held_rules
-        self.growth: GrowthCache = request.app.state.growth
+        self.growth: Cached[tuple[TableGrowth, ...]] = request.app.state.growth
+        self.sizes: Cached[TableSizes] = request.app.state.sizes
 
     def page(self, template: str, **context: Any) -> Response:  # noqa: ANN401 depends on the template
         """Return a page."""

@@ -114,10 +114,10 @@ async def show_tables(context: CurrentContext, operator: CurrentOperator, here: 
     """Show every table with its bounds."""
     return here.page(
         "tables.html",
-        own=await survey_tables(context.database, context.owner, context.settings),
+        own=await survey_tables(context.database, context.owner, context.settings, sizes=here.sizes),
         others=list_contract_tables(context.contracts),
         progress=await desk_of(context, operator).progress(),
-        growth=await here.growth.read(context.database, context.owners),
+        growth=await here.growth.get(lambda: read_growth(context.database, context.owners)),
     )
 
 
