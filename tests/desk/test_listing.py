@@ -14,12 +14,16 @@ from gandy.store import runs
 from gandy.store.cancelling import cancel_jobs
 from gandy.store.queueing import EnqueueRequest, enqueue
 from gandy.store.reading import listings as searching
-from gandy.store.reading.listings import EntryFilter
+from gandy.store.reading.listings import EntryFilter, RunFilter
 from tests.support.history import Past
+from tests.support.statements import statements
 from tests.support.world import OWNER, OWNERS, SPANS
 
 if TYPE_CHECKING:
+    from gandy.store.statements import Step
     from tests.support.world import World
+
+__all__ = ["statements"]
 
 ADA = Operator("ada", "cli")
 
@@ -108,3 +112,16 @@ async def test_a_summary_counts_the_newest_runs_alone(world: World, monkeypatch:
         ("Buy", "in_progress", 1, 0),
         ("Sell", "completed", 1, 2),
     ]
+
+
+async def test_live_runs_of_another_application_fill_no_page(world: World, statements: list[Step]) -> None:
+    past = Past(world)
+    ids = [past.run("Sell") for _ in range(3)]
+    for _ in range(20):
+        past.run("Sell", state="in_progress", owner="bakery")
+    insights = RunInsights(world.database, OWNERS)
+
+    page = await insights.list(RunFilter(limit=2))
+
+    assert [run.id for run in page] == ids[:0:-1]
+    assert [step.name for step in statements if step.name != "keep_order"] == ["search_runs"]

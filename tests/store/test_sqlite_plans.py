@@ -166,6 +166,7 @@ def test_a_hot_statement_searches_an_index(connection: sqlite3.Connection, name:
         ("search_letters_by_resolution", "ix_dead_letter_resolved (resolved_at<?)"),
         ("find_reruns", "USING INTEGER PRIMARY KEY (rowid=?)"),
         ("list_dependencies", "ix_manifest_depends_on (depends_on_manifest_id>?)"),
+        ("search_runs", "SEARCH h USING INTEGER PRIMARY KEY (rowid=?)"),
         ("search_manifests", "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)"),
         ("search_manifests_of_train", "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)"),
     ],

@@ -35,8 +35,9 @@ Key: TypeAlias = "int | str"
 SEARCHED: Final = 10_000
 #: The first attempt reads this many times the page size.
 _FIRST_TIMES: Final = 4
-#: A walk over all rows reads no row twice: SQLite reads all that it may search, even if fewer are wanted.
+#: A large page reads a fourth more than it shows: SQLite reads all that it may search, whatever is wanted.
 _LARGE_PAGE: Final = 1_000
+_SPARE: Final = 4
 #: Above every id.
 _NEWEST: Final = 2**63 - 1
 
@@ -77,7 +78,7 @@ def search(
     """
     yield statement("keep_order")
     most = max(SEARCHED, limit)
-    first = min(limit * (_FIRST_TIMES if limit < _LARGE_PAGE else 1), most)
+    first = min(limit * _FIRST_TIMES if limit < _LARGE_PAGE else limit + limit // _SPARE, most)
     rows = yield statement(walk, limit=limit, searched=first, **wanted)
     found = _walked(rows, limit, first, key=key)
     if not found.is_cut:

@@ -5,7 +5,8 @@ WITH live AS MATERIALIZED (
     SELECT id, owner, train_name, train_state, manifest_id, attempt, due_at, start_time,
            nullif(start_time, start_time) AS end_time, NULL AS failure_exception, NULL AS failure_reason,  -- typed, and null
            manifest_group_id, input
-    FROM gandy.work_queue WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress')
+    FROM gandy.work_queue
+    WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress') AND (%(owner)s::text IS NULL OR owner = %(owner)s)
 )
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason,

@@ -1,17 +1,19 @@
 -- name: search_runs
 -- Newest first; ids ascend in the order of creation. The walk is bounded: a last row with place = searched marks the limit.
--- Live runs, which are few, are read by their index and then sorted.
+-- Live runs, which are few, are read by their index, those of other applications not at all. The walk takes few columns of each row
+-- and the page reads the rest by id: SQLite keeps all rows of a walk to number them.
 WITH live AS MATERIALIZED (
-    SELECT id, owner, train_name, train_state, manifest_id, attempt, due_at, start_time,
-           nullif(start_time, start_time) AS end_time, NULL AS failure_exception, NULL AS failure_reason,  -- typed, and null
-           manifest_group_id, input
-    FROM work_queue WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress')
+    SELECT id, owner, train_name AS name, train_state, manifest_group_id, start_time, true AS is_live
+    FROM work_queue INDEXED BY ix_work_queue_live_run
+    WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress') AND (:owner IS NULL OR owner = :owner)
 )
-SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
-       r.start_time, r.end_time, r.failure_exception, r.failure_reason,
-       CASE WHEN :with_input AND length(r.input) <= 16384 THEN r.input END AS input, r.place, r.is_match
+SELECT f.id, coalesce(h.owner, q.owner) AS owner, coalesce(h.name, q.train_name) AS train, f.train_state AS state,
+       m.external_id AS manifest, coalesce(h.attempt, q.attempt) AS attempt, coalesce(h.due_at, q.due_at) AS due_at, f.start_time,
+       h.end_time, h.failure_exception, h.failure_reason,
+       CASE WHEN :with_input AND length(coalesce(h.input, q.input)) <= 16384 THEN coalesce(h.input, q.input) END AS input,
+       f.place, f.is_match
 FROM (
-    SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
+    SELECT w.id, w.train_state, w.start_time, w.is_live, row_number() OVER (ORDER BY w.id DESC) AS place,
            (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train)
            AND (:state IS NULL OR w.train_state = :state)
            AND (:group IS NULL
@@ -21,16 +23,17 @@ FROM (
            AND (:until IS NULL OR w.start_time < :until) AS is_match
     FROM (
         SELECT * FROM (
-            SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason,
-                     manifest_group_id, input
+            SELECT id, owner, name, train_state, manifest_group_id, start_time, false AS is_live
             FROM history WHERE id < :before ORDER BY id DESC LIMIT :searched) h
         UNION ALL
         SELECT * FROM (
             SELECT * FROM live WHERE id < :before ORDER BY id DESC LIMIT :searched) q
-        ORDER BY id DESC LIMIT :searched) w) r
-LEFT JOIN manifest m ON m.id = r.manifest_id
-WHERE r.is_match OR r.place = :searched
-ORDER BY r.id DESC LIMIT :limit;
+        ORDER BY id DESC LIMIT :searched) w) f
+LEFT JOIN history h ON h.id = f.id AND NOT f.is_live
+LEFT JOIN work_queue q ON q.id = f.id AND f.is_live
+LEFT JOIN manifest m ON m.id = coalesce(h.manifest_id, q.manifest_id)
+WHERE f.is_match OR f.place = :searched
+ORDER BY f.id DESC LIMIT :limit;
 
 -- name: search_live_runs
 -- Unfinished runs have an index of their own in the queue.
