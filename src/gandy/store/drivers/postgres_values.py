@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -216,17 +216,19 @@ def run_step(cursor: psycopg.Cursor[Any], step: Step) -> Rows:
         return _read_beyond_calendar(cursor, cursor.row_factory(cursor))
 
 
-async def run_step_async(cursor: psycopg.AsyncCursor[Any], step: Step) -> Rows:
-    """Run a step on an async connection."""
+async def run_step_async(
+    cursor: psycopg.AsyncCursor[Any], step: Step, *, prepare: bool | None = None
+) -> Rows:
+    """Run a step on an async connection; `prepare` True prepares it at its first use."""
     if isinstance(step, Batch) and not step.rows:
         return []
     text, bound = sql(step.name), bind(step)
     try:
-        await cursor.execute(text, bound)
+        await cursor.execute(text, bound, prepare=prepare)
     except _REFUSED_TEXT as error:
         if not is_unstorable(error):
             raise
-        await cursor.execute(text, storable(bound))
+        await cursor.execute(text, storable(bound), prepare=prepare)
     if not cursor.description:
         return _affected(step, cursor.rowcount)
     try:
@@ -248,7 +250,7 @@ def bind(step: Step) -> Parameters:
             names, rows = columns_of(step)
             for name, value in shared.items():
                 _check(name, value)
-            return {**shared, **dict(zip(names, map(array_literal, zip(*rows, strict=True)), strict=True))}
+            return {**shared, **dict(zip(names, _array_literals(zip(*rows, strict=True)), strict=True))}
 
 
 def _bound(name: str, value: object) -> object:
@@ -263,6 +265,16 @@ def _check(name: str, value: object) -> None:
     """Refuse a number beyond 64 bits, with its name; within a batch, the database refuses it."""
     if isinstance(value, int) and abs(value) > _LARGEST:
         raise RowConflictError(name, f"{value} does not fit into 64 bits")
+
+
+def _array_literals(columns: Iterable[Sequence[object]]) -> Iterable[str]:
+    """Write the columns of a batch; one without values is empty, because unnest fills it up with nulls."""
+    first, *others = columns  # the first column stays whole: it has the number of rows
+    return [array_literal(first), *("{}" if _is_empty(each) else array_literal(each) for each in others)]
+
+
+def _is_empty(column: Sequence[object]) -> bool:
+    return column[0] is None and column.count(None) == len(column)
 
 
 def array_literal(values: Sequence[object]) -> str:
