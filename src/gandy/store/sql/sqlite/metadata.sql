@@ -25,7 +25,7 @@ SELECT r.id, r.owner, r.external_id, r.train_name,
        CASE WHEN :train_state = 'failed' AND coalesce(r.cancellation_reason, '') = 'operator' THEN 'cancelled' ELSE :train_state END,
        r.manifest_id, r.manifest_group_id, r.parent_id, r.retry_of, r.dead_letter_id, nullif(r.origin, 'local'), r.priority,
        r.due_at, nullif(r.scheduled_at, r.due_at), r.attempt, r.input, r.input_type_name, :output, r.dispatched_at, r.start_time,
-       gandy_now(), gandy_later(:keep_for_seconds), r.max_retries, r.is_retried, r.retry_delay_seconds, r.timeout_seconds,
+       gandy_now(), gandy_later(coalesce(:keep_for_seconds, :usual_seconds)), r.max_retries, r.is_retried, r.retry_delay_seconds, r.timeout_seconds,
        :failure_junction, :failure_exception, :failure_reason, :stack_trace, r.cancellation_requested,
        coalesce(r.cancellation_reason, :cancellation_reason), r.cancellation_requested_at, r.is_cancellation_ignored, :junctions,
        :progress_done, :progress_total, r.worker_id, r.fence
