@@ -37,8 +37,6 @@ ONLY_POSTGRES = {
 }
 # Days of history are dropped only where there are partitions; the rest of Gandy asks `supports_partitions`.
 PARTITIONS = "partition.sql"
-# SQLite dispatches in several statements, and is told which of them have nothing to do.
-ONLY_SQLITE_BINDS = {"dispatch_entries": {"has_manifests", "has_letters", "has_keys"}}
 PARAMETER = re.compile(r"%\((?P<name>\w+)\)s(?:::(?P<type>\w+(?:\[\])?))?")
 # Commands that PostgreSQL prepares for nobody.
 UTILITY = {"listen"}
@@ -81,8 +79,7 @@ def test_both_dialects_bind_the_same_names() -> None:
     differing = {
         name: (sorted(ours), sorted(theirs))
         for name in load_statements("sqlite")
-        if not (ours := _sqlite_names(name) - ONLY_SQLITE_BINDS.get(name, set()))
-        <= (theirs := _postgres_names(name))
+        if not (ours := _sqlite_names(name)) <= (theirs := _postgres_names(name))
     }
 
     assert differing == {}
