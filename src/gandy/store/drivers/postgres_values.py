@@ -267,10 +267,15 @@ def _check(name: str, value: object) -> None:
         raise RowConflictError(name, f"{value} does not fit into 64 bits")
 
 
-def _array_literals(columns: Iterable[Sequence[object]]) -> Iterable[str]:
-    """Write the columns of a batch; one without values is empty, because unnest fills it up with nulls."""
-    first, *others = columns  # the first column stays whole: it has the number of rows
-    return [array_literal(first), *("{}" if _is_empty(each) else array_literal(each) for each in others)]
+def _array_literals(columns: Iterable[Sequence[object]]) -> list[str]:
+    """Write the columns of a batch; one without values is empty, because unnest fills it up with nulls.
+
+    The first column stays whole: it has the number of rows.
+    """
+    return [
+        "{}" if number and _is_empty(column) else array_literal(column)
+        for number, column in enumerate(columns)
+    ]
 
 
 def _is_empty(column: Sequence[object]) -> bool:
