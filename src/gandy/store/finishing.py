@@ -215,7 +215,8 @@ def _keep_for(end: RunEnd, manifests: Mapping[int, Row], retention: RetentionSpa
         return min(as_span(manifest.keep_for_seconds), LONGEST_RETENTION)
     if end.keep_for is not None:
         return end.keep_for
-    return retention.by_train.get(end.train, retention.of(end.state))
+    found = retention.by_train.get(end.train)
+    return retention.of(end.state) if found is None else found
 
 
 def _ad_hoc_policy(end: RunEnd, settings: RetrySettings) -> JobPolicy:

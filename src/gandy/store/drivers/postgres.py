@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from psycopg import AsyncConnection, AsyncTransaction
 from psycopg.pq import TransactionStatus
-from psycopg.rows import namedtuple_row
 
 from gandy.errors import DatabaseBusyError, DatabaseFaultError, DatabaseReadOnlyError
 from gandy.settings import mask_url
@@ -19,6 +18,7 @@ from gandy.store.drivers.postgres_pool import ConnectionPool, Link, ask_if_reste
 from gandy.store.drivers.postgres_values import (
     LOST_STATEMENT,
     keep_json_as_text,
+    named_rows,
     run_step_async,
     sql,
     translate,
@@ -217,7 +217,7 @@ class PostgresTransaction:
         self._connection = connection
         self._prepare = prepare
         self._database = database
-        self._cursor = connection.cursor(row_factory=namedtuple_row, binary=True)
+        self._cursor = connection.cursor(row_factory=named_rows, binary=True)
         self._has_begun = False
 
     async def run(self, operation: Operation[T]) -> T:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import psycopg
 from psycopg.adapt import Loader, Transformer
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Format
+from psycopg.rows import namedtuple_row
 from psycopg.types.string import TextBinaryLoader, TextLoader
 
 from gandy.errors import (
@@ -187,6 +189,7 @@ _REFUSED_TEXT: Final = (UnicodeEncodeError, psycopg.DataError)
 _LARGEST: Final = 2**63 - 1
 
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)
+_SEPARATOR: Final = "\x00"  # no text column can hold it
 _SIGN: Final = 0x80  # of a big-endian number
 #: Types of which a column seldom has many different values; values of two types are never equal.
 _REPEATED: Final = frozenset({datetime, bool, type(None)})
@@ -292,7 +295,18 @@ def array_literal(values: Sequence[object]) -> str:
     if kinds <= _REPEATED or (kinds == {str} and values[0] == values[-1]):
         texts = {value: _element(value) for value in set(values)}  # many rows, few values
         return "{" + ",".join([texts[value] for value in values]) + "}"
+    if kinds == {str} and (text := _joined(cast("Sequence[str]", values))) is not None:
+        return text
     return "{" + ",".join([_element(value) for value in values]) + "}"
+
+
+def _joined(values: Sequence[str]) -> str | None:
+    """Escape all texts at once, which takes a third of the time; None if one contains the separator."""
+    text = _SEPARATOR.join(values)
+    if text.count(_SEPARATOR) != len(values) - 1:
+        return None
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '{"' + escaped.replace(_SEPARATOR, '","') + '"}'
 
 
 def _element(value: object) -> str:
@@ -305,6 +319,13 @@ def _element(value: object) -> str:
     if isinstance(value, datetime):
         return f'"{value.isoformat()}"'
     return str(value)  # numbers and booleans, as PostgreSQL reads them
+
+
+def named_rows(cursor: psycopg.Cursor[Any] | psycopg.AsyncCursor[Any]) -> RowMaker[Any]:
+    """Make the driver's named tuples without its constructor, which is a Python function."""
+    make = namedtuple_row(cursor)
+    row_type: type[tuple[Any, ...]] | None = getattr(make, "__self__", None)  # None: there are no columns
+    return make if row_type is None else partial(tuple.__new__, row_type)
 
 
 class CalendarLoader(Loader):
