@@ -141,8 +141,7 @@ def values_of(step: Step) -> dict[str, object]:
         return adapted(step.parameters, step.parameters.values())
     names, rows = columns_of(step)
     shared = adapted(step.shared, step.shared.values())
-    clock = dict.fromkeys(("clock_now", "clock_minute", "clock_day"))
-    return {**clock, **shared, **adapted(names, next(iter(rows)))}
+    return {**shared, **adapted(names, next(iter(rows)))}
 
 
 async def test_no_statement_on_postgresql_walks_a_table_that_grows(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gandy.errors import RowConflictError
-from gandy.model.run import Activation, EndedBy, TrainState
+from gandy.model.run import Activation, EndedBy, Failure, TrainState
 from gandy.model.schedule import Dependent, DormantDependent, Once
 from gandy.store.dispatching import claim_pending, dispatch
 from gandy.store.finishing import finish_runs
@@ -68,6 +68,22 @@ async def test_in_a_set_only_runs_that_their_claims_own_end_and_each_with_its_ow
     assert (set(again.finished), set(again.refused)) == ({runs[3].id}, {run.id for run in runs[:3]})
     rows = world.rows("SELECT CAST(output AS text) AS output FROM history ORDER BY id")
     assert [row["output"] for row in rows] == outputs
+
+
+async def test_a_set_with_a_text_that_no_column_can_hold_ends_once(world: World) -> None:
+    await queue(world, *["1"] * 3)
+    runs = (await world.database.run(dispatch(ask()))).runs
+    texts = ["first", "lone \ud800", "last"]
+    ends = [
+        ended(run, TrainState.FAILED, failure=Failure("work", "ValueError", text))
+        for run, text in zip(runs, texts, strict=True)
+    ]
+
+    result = await world.database.run(finish_runs(ends, RULES))
+
+    assert set(result.finished) == {run.id for run in runs}
+    reasons = world.rows("SELECT failure_reason FROM history ORDER BY id")
+    assert [row["failure_reason"] for row in reasons] == ["first", "lone \ufffd", "last"]
 
 
 async def test_a_refused_set_leaves_nothing_for_the_next(world: World) -> None:

@@ -85,6 +85,14 @@ async def test_texts_that_a_database_could_misread_come_back_as_they_were(world:
     assert [run.input_json for run in claimed.runs] == texts
 
 
+async def test_a_job_with_a_text_that_no_column_can_hold_is_queued_once_like_those_before_it(
+    world: World,
+) -> None:
+    queued = await queue(world, '"a"', '"\ud800"', '"b"')
+
+    assert len(set(queued.ids)) == count(world, "work_queue") == 3
+
+
 async def test_a_delayed_job_waits_for_its_instant(world: World) -> None:
     queued = await queue(world, delay=timedelta(seconds=30))
 

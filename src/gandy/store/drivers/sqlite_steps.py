@@ -21,9 +21,7 @@ from gandy.store.statements import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from gandy.store.drivers.sqlite_values import StatementClock
+    from collections.abc import Sequence
 
 
 Bound: TypeAlias = "tuple[Any, ...]"
@@ -45,19 +43,16 @@ def execute_step(connection: sqlite3.Connection | sqlite3.Cursor, step: Step) ->
 
 def _execute_batch(connection: sqlite3.Connection | sqlite3.Cursor, step: Batch) -> Rows:
     """Run a batch; values are bound by position, because to bind them by name takes twice as long."""
-    shared = {**step.shared, **_clock_values(connection)}
     names, rows = columns_of(step)
-    parts = _numbered_parts(step.name, (*names, *shared))
-    fixed = tuple(adapted(shared, shared.values()).values())
+    parts = _numbered_parts(step.name, (*names, *step.shared))
+    fixed = tuple(adapted(step.shared, step.shared.values()).values())
     bound = [(*plain(row), *fixed) for row in rows]
     cursor = connection.cursor() if isinstance(connection, sqlite3.Connection) else connection
     run = _run_as_set if any(part.collects for part in parts) else _run_each
     try:
         found = run(cursor, parts, bound) if bound else []
-    except UnicodeEncodeError:
-        found = run(cursor, parts, [tuple(storable_value(value) for value in values) for values in bound])
     except OverflowError as error:
-        raise _too_large({**shared, **_first_too_large(names, bound)}) from error
+        raise _too_large({**step.shared, **_first_too_large(names, bound)}) from error
     return shaped(found, cursor) if found else found
 
 
@@ -74,25 +69,29 @@ def _run_each(cursor: sqlite3.Cursor, parts: Sequence[NumberedPart], bound: Sequ
     found: Rows = []
     for values in bound:
         for text, takes, _ in parts:
-            cursor.execute(text, values[:takes])
+            try:
+                cursor.execute(text, values[:takes])
+            except UnicodeEncodeError:  # refused before the statement did anything
+                cursor.execute(text, _storable(values[:takes]))
         found += cursor.fetchall()
     return found
+
+
+def _storable(values: Bound) -> Bound:
+    return tuple(storable_value(value) for value in values)
 
 
 def _run_as_set(cursor: sqlite3.Cursor, parts: Sequence[NumberedPart], bound: Sequence[Bound]) -> Rows:
     """Collect the rows, and run the other parts once."""
     for text, takes, collects in parts:
         if collects:
-            cursor.executemany(text, [values[:takes] for values in bound])
+            try:
+                cursor.executemany(text, [values[:takes] for values in bound])
+            except UnicodeEncodeError:  # the rows before it are collected already
+                return _run_as_set(cursor, parts, [_storable(values) for values in bound])
         else:
             cursor.execute(text, bound[0][:takes])
     return cursor.fetchall()
-
-
-def _clock_values(connection: sqlite3.Connection | sqlite3.Cursor) -> Mapping[str, object]:
-    """Return the parameters that a batch may use instead of functions, which would be called for each row."""
-    clock: StatementClock | None = getattr(connection, "clock", None)
-    return {} if clock is None else clock.values
 
 
 _NAMED: Final = re.compile(r":([a-z]\w*)")

@@ -69,7 +69,6 @@ _FIRST = "0001-01-01T00:00:00.000000Z"
 _LAST = "9999-12-31T23:59:59.999999Z"
 _FLAGS = frozenset({"cancellation_requested"})
 _LISTS = frozenset({"trains"})
-_UNIX_EPOCH_DAY: Final = 2_440_587.5  #: of 1970, as julianday() returns it
 
 
 def to_text(instant: datetime) -> str:
@@ -88,20 +87,17 @@ class StatementClock:
         """Read the instant that the next statements share."""
         self._now = self._read()
         self._text = to_text(self._now)
-        seconds = self._now.timestamp()
-        #: of the transaction: parameters for statements that run for each row
-        self.values: Mapping[str, object] = {
-            "clock_now": self._text,
-            "clock_minute": int(seconds // 60),
-            "clock_day": seconds / 86400 + _UNIX_EPOCH_DAY,
-        }
         self._later: dict[float | None, str | None] = {}
 
     def register(self, connection: sqlite3.Connection) -> None:
-        """Register SQL functions for now, an instant some seconds later, and the seconds until an instant."""
-        connection.create_function("gandy_now", 0, lambda: self._text)
-        connection.create_function("gandy_later", 1, self._later_text)
-        connection.create_function("gandy_seconds", 1, lambda text: _seconds_until(self._now, text))
+        """Register SQL functions for now, an instant some seconds later, and the seconds until an instant.
+
+        Deterministic: within a statement, a call without columns is made once and not for each row.
+        """
+        define = partial(connection.create_function, deterministic=True)
+        define("gandy_now", 0, lambda: self._text)
+        define("gandy_later", 1, self._later_text)
+        define("gandy_seconds", 1, lambda text: _seconds_until(self._now, text))
 
     def _later_text(self, seconds: float | None) -> str | None:
         """Format an instant once for all rows of a batch that share it."""

@@ -37,7 +37,7 @@ SELECT r.id, r.owner, r.external_id, r.train_name,
        CASE WHEN e.train_state = 'failed' AND coalesce(r.cancellation_reason, '') = 'operator' THEN 'cancelled' ELSE e.train_state END,
        r.manifest_id, r.manifest_group_id, r.parent_id, r.retry_of, r.dead_letter_id, nullif(r.origin, 'local'), r.priority,
        r.due_at, nullif(r.scheduled_at, r.due_at), r.attempt, r.input, r.input_type_name, e.output, r.dispatched_at, r.start_time,
-       :clock_now, gandy_later(coalesce(e.keep_for_seconds, :usual_seconds)), r.max_retries, r.is_retried, r.retry_delay_seconds,
+       gandy_now(), CASE WHEN e.keep_for_seconds IS NULL THEN gandy_later(:usual_seconds) ELSE gandy_later(e.keep_for_seconds) END, r.max_retries, r.is_retried, r.retry_delay_seconds,
        r.timeout_seconds, e.failure_junction, e.failure_exception, e.failure_reason, e.stack_trace, r.cancellation_requested,
        coalesce(r.cancellation_reason, e.cancellation_reason), r.cancellation_requested_at, r.is_cancellation_ignored, e.junctions,
        e.progress_done, e.progress_total, r.worker_id, r.fence
@@ -47,7 +47,7 @@ DELETE FROM work_queue WHERE id IN (SELECT e.id FROM temp.ended e)
 RETURNING id, NULL AS bucket,
     coalesce(cancellation_reason, '') = 'operator'
         AND (SELECT e.train_state FROM temp.ended e WHERE e.id = work_queue.id) = 'failed' AS is_overruled,
-    :clock_minute AS minute,
+    CAST(strftime('%s', gandy_now()) AS INTEGER) / 60 AS minute,
     (julianday(start_time) - julianday(scheduled_at)) * 86400 AS waited,
-    (:clock_day - julianday(start_time)) * 86400 AS took,
+    (julianday(gandy_now()) - julianday(start_time)) * 86400 AS took,
     (SELECT g.max_active_jobs FROM manifest_group g WHERE g.id = work_queue.manifest_group_id) IS NOT NULL AS is_freed;
