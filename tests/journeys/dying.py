@@ -7,8 +7,7 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
-from gandy.store.drivers import postgres, sqlite
-from gandy.store.drivers import sqlite_values as sqlite_binding
+from gandy.store.drivers import postgres, sqlite, sqlite_steps
 from tests.support.world import open_world
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ class Fate:
 def hook(fate: Fate) -> None:
     """Put the fate behind every statement of both drivers."""
     execute_postgres = postgres.PostgresTransaction._execute
-    execute_sqlite = sqlite_binding.execute_step
+    execute_sqlite = sqlite_steps.execute_step
 
     async def execute(self: postgres.PostgresTransaction, step: Step) -> Rows:
         rows = await execute_postgres(self, step)

@@ -18,10 +18,12 @@ from gandy.desk.home import Home
 from gandy.model.run import TrainState
 from gandy.model.schedule import Dependent, Manual
 from gandy.store.drivers.postgres_values import bind
-from gandy.store.drivers.sqlite_values import StatementClock, _adapted, statement_parts
+from gandy.store.drivers.sqlite_steps import statement_parts
+from gandy.store.drivers.sqlite_values import StatementClock, adapted
 from gandy.store.statements import Batch, Statement, columns_of
 from tests.store.volumes import explain
 from tests.support.history import Past
+from tests.support.statements import make_scratch_tables
 from tests.support.world import OWNER, WORKER, manifest
 
 if TYPE_CHECKING:
@@ -119,6 +121,7 @@ async def test_no_statement_on_sqlite_walks_a_table_that_grows(
 def walked(connection: sqlite3.Connection, step: Step) -> Iterator[str]:
     """Tell which growing tables a statement walks, but by an index that holds only what is under way."""
     (view,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'manifest_dispatch'").fetchone()
+    make_scratch_tables(connection, statement_parts(step.name))
     for part in statement_parts(step.name):
         text = part.replace("manifest_dispatch", view)
         growing = {name for table in GROWING for name in (table, *aliases(text, table))}
@@ -135,10 +138,10 @@ def aliases(text: str, table: str) -> list[str]:
 
 def values_of(step: Step) -> dict[str, object]:
     if isinstance(step, Statement):
-        return _adapted(step.parameters, step.parameters.values())
+        return adapted(step.parameters, step.parameters.values())
     names, rows = columns_of(step)
-    shared = _adapted(step.shared, step.shared.values())
-    return {**shared, **_adapted(names, next(iter(rows)))}
+    shared = adapted(step.shared, step.shared.values())
+    return {**shared, **adapted(names, next(iter(rows)))}
 
 
 async def test_no_statement_on_postgresql_walks_a_table_that_grows(

@@ -19,7 +19,7 @@ from gandy.store.manifests import read_now
 from gandy.store.queueing import enqueue
 from tests.store.work import ONE, count, is_somebody_listening, queue, run_statement, second_connection
 from tests.support.waiting import eventually
-from tests.support.world import START, open_world
+from tests.support.world import OWNER, START, open_world
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -279,3 +279,19 @@ async def test_many_callers_at_once_open_connections_up_to_the_limit_and_session
         await waiting
         await session.close()
         await database.close()
+
+
+@pytest.mark.parametrize("is_session", [True, False])
+async def test_only_a_loop_prepares_its_statements_at_the_first_use(
+    postgres_world: World, *, is_session: bool
+) -> None:
+    database = postgres_world.database
+    assert isinstance(database, PostgresDatabase)
+
+    async with database.transaction(is_session=is_session) as transaction:
+        await transaction.run(run_statement("ready_groups", owner=OWNER, worker_id=None))
+        found = await transaction._connection.execute("SELECT statement FROM pg_prepared_statements")
+        mode = await transaction._connection.execute("SHOW plan_cache_mode")
+
+        assert bool(await found.fetchall()) is is_session
+        assert await mode.fetchone() == ("force_generic_plan",)

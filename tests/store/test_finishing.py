@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gandy.model.run import Activation, EndedBy, TrainState
+from gandy.errors import RowConflictError
+from gandy.model.run import Activation, EndedBy, Failure, TrainState
 from gandy.model.schedule import Dependent, DormantDependent, Once
 from gandy.store.dispatching import claim_pending, dispatch
 from gandy.store.finishing import finish_runs
@@ -52,6 +53,51 @@ async def test_a_success_is_kept_with_its_output_and_its_end(world: World) -> No
     assert (row["train_state"], row["progress_done"], row["progress_total"]) == ("completed", 3, 4)
     assert world.instant(row["end_time"]) == START + timedelta(seconds=5)
     assert world.instant(row["keep_until"]) == START + timedelta(seconds=5) + SPANS.completed
+
+
+async def test_in_a_set_only_runs_that_their_claims_own_end_and_each_with_its_own_texts(world: World) -> None:
+    await queue(world, *["1"] * 4)
+    runs = (await world.database.run(dispatch(ask()))).runs
+    outputs = ['"a \\\\ and \\""', None, '"{1,2}"', "3"]
+    ends = [ended(run, output_json=output) for run, output in zip(runs, outputs, strict=True)]
+
+    result = await world.database.run(finish_runs([*ends[:3], ends[3]._replace(fence=-1)], RULES))
+    again = await world.database.run(finish_runs(ends, RULES))
+
+    assert (set(result.finished), result.refused) == ({run.id for run in runs[:3]}, (runs[3].id,))
+    assert (set(again.finished), set(again.refused)) == ({runs[3].id}, {run.id for run in runs[:3]})
+    rows = world.rows("SELECT CAST(output AS text) AS output FROM history ORDER BY id")
+    assert [row["output"] for row in rows] == outputs
+
+
+async def test_a_set_with_a_text_that_no_column_can_hold_ends_once(world: World) -> None:
+    await queue(world, *["1"] * 3)
+    runs = (await world.database.run(dispatch(ask()))).runs
+    texts = ["first", "lone \ud800", "last"]
+    ends = [
+        ended(run, TrainState.FAILED, failure=Failure("work", "ValueError", text))
+        for run, text in zip(runs, texts, strict=True)
+    ]
+
+    result = await world.database.run(finish_runs(ends, RULES))
+
+    assert set(result.finished) == {run.id for run in runs}
+    reasons = world.rows("SELECT failure_reason FROM history ORDER BY id")
+    assert [row["failure_reason"] for row in reasons] == ["first", "lone \ufffd", "last"]
+
+
+async def test_a_refused_set_leaves_nothing_for_the_next(world: World) -> None:
+    await queue(world, *["1"] * 3)
+    runs = (await world.database.run(dispatch(ask()))).runs
+    ends = [ended(run) for run in runs]
+
+    with pytest.raises(RowConflictError):
+        await world.database.run(finish_runs([*ends[:2], ends[2]._replace(output_json="{")], RULES))
+    result = await world.database.run(finish_runs(ends[:1], RULES))
+
+    assert set(result.finished) == {runs[0].id}
+    assert [run_row(world, run.id) is None for run in runs[1:]] == [False, False], "they go on"
+    assert count(world, "work_queue") == 2
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,21 @@ async def test_a_run_kept_for_less_than_a_day_or_beyond_the_partitions_is_pruned
     assert today.instant(row["keep_until"]) == today.clock.now + keep_for
 
 
+async def test_each_run_of_a_set_is_kept_for_its_own_span(today: World) -> None:
+    spans = [timedelta(days=7), timedelta(days=7), timedelta(days=9), timedelta(hours=3), timedelta(days=9)]
+    await queue(today, *[None] * len(spans))
+    runs = (await today.database.run(dispatch(ask()))).runs
+
+    ends = [ended(run, keep_for=span) for run, span in zip(runs, spans, strict=True)]
+    result = await today.database.run(finish_runs(ends, RULES))
+
+    kept = [run_row(today, run.id) or {} for run in runs]
+    assert [today.instant(row["keep_until"]) - today.clock.now for row in kept] == spans
+    if _has_partitions(today):
+        days = [f"{(today.clock.now + span).date()}/0" if span.days else "-infinity/0" for span in spans]
+        assert [result.finished[run.id] for run in runs] == days
+
+
 async def test_a_run_that_dies_on_the_last_day_with_a_partition_is_kept_there(today: World) -> None:
     run = await _running(today)
 

@@ -89,8 +89,16 @@ def test_only_the_top_of_each_group_is_read(connection: Link, kind: PlanKind) ->
 def test_a_dispatch_touches_only_its_entries(connection: Link, kind: PlanKind) -> None:
     ids = _ids(connection, "work_queue", "status = 'queued' AND gate = 'open'")
 
+    flags = dict.fromkeys(("has_manifests", "has_letters", "has_keys"), True)
+
     plan = explain(
-        connection, "dispatch_entries", kind, ids=ids, worker_id="worker-1", default_timeout_seconds=1200.0
+        connection,
+        "dispatch_entries",
+        kind,
+        ids=ids,
+        worker_id="worker-1",
+        default_timeout_seconds=1200.0,
+        **flags,
     )
 
     assert "work_queue_pkey" in plan.indexes
@@ -107,10 +115,10 @@ def test_the_end_of_runs_touches_only_these_runs(connection: Link, kind: PlanKin
         "worker_id": ["worker-1"] * TAKEN,
         "fence": [1] * TAKEN,
         "train_state": ["completed"] * TAKEN,
-        "keep_for_seconds": [604_800.0] * TAKEN,
+        "keep_for_seconds": [None] * (TAKEN - 1) + [86_400.0],
     }
 
-    plan = explain(connection, "end_runs", kind, id=ids, **nothing, **each)
+    plan = explain(connection, "end_runs", kind, id=ids, **nothing, **each, usual_seconds=604_800.0)
 
     assert "work_queue_pkey" in plan.indexes
     assert plan.whole_tables_read <= {"history_piece"}, "it has a row for a day that is very large"

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
+from uuid import UUID
 
 import pytest
 
@@ -53,6 +54,20 @@ async def test_a_job_keeps_its_input_its_policy_and_the_instant_it_was_asked_for
     assert world.instant(row["due_at"]) == world.instant(row["scheduled_at"]) == START
 
 
+async def test_each_job_has_an_external_id_of_its_own_which_its_run_keeps(world: World) -> None:
+    queued = [*(await queue(world, *["1"] * 3)).ids, *(await queue(world, *["1"] * 3)).ids]
+
+    rows = world.rows("SELECT id, external_id FROM work_queue ORDER BY id")
+    external = {row["id"]: str(row["external_id"]) for row in rows}
+    (run,) = (await world.database.run(dispatch(ask(limit=1)))).runs
+    await world.database.run(finish_runs([ended(run)], RULES))
+
+    assert list(external) == queued
+    assert len({UUID(each) for each in external.values()}) == 6
+    (kept,) = world.rows("SELECT external_id FROM history")
+    assert str(kept["external_id"]) == external[run.id]
+
+
 async def test_many_jobs_get_ids_in_the_order_of_their_inputs(world: World) -> None:
     queued = await queue(world, *(f'"{number}"' for number in range(12)))
 
@@ -68,6 +83,14 @@ async def test_texts_that_a_database_could_misread_come_back_as_they_were(world:
 
     claimed = await world.database.run(dispatch(ask()))
     assert [run.input_json for run in claimed.runs] == texts
+
+
+async def test_a_job_with_a_text_that_no_column_can_hold_is_queued_once_like_those_before_it(
+    world: World,
+) -> None:
+    queued = await queue(world, '"a"', '"\ud800"', '"b"')
+
+    assert len(set(queued.ids)) == count(world, "work_queue") == 3
 
 
 async def test_a_delayed_job_waits_for_its_instant(world: World) -> None:

@@ -13,7 +13,8 @@ import psycopg
 import pytest
 
 from gandy.store.drivers.opening import migrate
-from gandy.store.drivers.sqlite_values import StatementClock, statement_parts
+from gandy.store.drivers.sqlite_steps import statement_parts
+from gandy.store.drivers.sqlite_values import StatementClock
 from tests.store.volumes import explain
 
 if TYPE_CHECKING:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.store.drivers.opening import migrate
-from gandy.store.drivers.sqlite_values import StatementClock, statement_parts
+from gandy.store.drivers.sqlite_steps import statement_parts
+from gandy.store.drivers.sqlite_values import StatementClock
+from tests.support.statements import make_scratch_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,10 +122,11 @@ def connection(sqlite_home: SqliteHome) -> Iterator[sqlite3.Connection]:
 
 @pytest.mark.parametrize("name", HOT)
 def test_a_hot_statement_searches_an_index(connection: sqlite3.Connection, name: str) -> None:
+    parts = statement_parts(name)
+    make_scratch_tables(connection, parts)
+
     steps = [
-        row[3]
-        for part in statement_parts(name)
-        for row in connection.execute(f"EXPLAIN QUERY PLAN {part}", _values(part))
+        row[3] for part in parts for row in connection.execute(f"EXPLAIN QUERY PLAN {part}", _values(part))
     ]
 
     assert steps

@@ -11,9 +11,11 @@ import psycopg
 import pytest
 
 from gandy.store import statements
-from gandy.store.drivers.sqlite_values import StatementClock, statement_parts
+from gandy.store.drivers.sqlite_steps import statement_parts
+from gandy.store.drivers.sqlite_values import StatementClock
 from gandy.store.statements import Dialect, load_statements, parse_statements, translated
 from tests.architecture.source import PACKAGE, package_files
+from tests.support.statements import make_scratch_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,8 +39,6 @@ ONLY_POSTGRES = {
 }
 # Days of history are dropped only where there are partitions; the rest of Gandy asks `supports_partitions`.
 PARTITIONS = "partition.sql"
-# SQLite dispatches in several statements, and is told which of them have nothing to do.
-ONLY_SQLITE_BINDS = {"dispatch_entries": {"has_manifests", "has_letters", "has_keys"}}
 PARAMETER = re.compile(r"%\((?P<name>\w+)\)s(?:::(?P<type>\w+(?:\[\])?))?")
 # Commands that PostgreSQL prepares for nobody.
 UTILITY = {"listen"}
@@ -81,8 +81,7 @@ def test_both_dialects_bind_the_same_names() -> None:
     differing = {
         name: (sorted(ours), sorted(theirs))
         for name in load_statements("sqlite")
-        if not (ours := _sqlite_names(name) - ONLY_SQLITE_BINDS.get(name, set()))
-        <= (theirs := _postgres_names(name))
+        if not (ours := _sqlite_names(name)) <= (theirs := _postgres_names(name))
     }
 
     assert differing == {}
@@ -222,6 +221,7 @@ def _sqlite_refusals(url: str) -> dict[str, str]:
     with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
         StatementClock(lambda: datetime.now(UTC)).register(connection)
         for name in load_statements("sqlite"):
+            make_scratch_tables(connection, statement_parts(name))
             for part in statement_parts(name):
                 try:
                     connection.execute(f"EXPLAIN {part}", dict.fromkeys(_sqlite_names(name)))

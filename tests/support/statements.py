@@ -8,10 +8,11 @@ import pytest
 
 from gandy.store.drivers import sqlite
 from gandy.store.drivers.postgres import PostgresTransaction
-from gandy.store.drivers.sqlite_values import execute_step
+from gandy.store.drivers.sqlite_steps import execute_step
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Sequence
 
     from gandy.store.statements import Rows, Step
 
@@ -33,6 +34,13 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[Step]:
     monkeypatch.setattr(PostgresTransaction, "_execute", remembering)
     monkeypatch.setattr(sqlite, "execute_step", remembering_too)
     return seen
+
+
+def make_scratch_tables(connection: sqlite3.Connection, parts: Sequence[str]) -> None:
+    """Make the temporary tables in which the parts of a statement collect a set."""
+    for part in parts:
+        if "CREATE TEMP TABLE" in part:
+            connection.execute(part)
 
 
 def machine_steps(connection: sqlite3.Connection, step: Step) -> int:

@@ -12,7 +12,8 @@ import pytest
 
 from gandy.store.drivers.opening import migrate
 from gandy.store.drivers.postgres_values import bind
-from gandy.store.drivers.sqlite_values import StatementClock, execute_step
+from gandy.store.drivers.sqlite_steps import execute_step
+from gandy.store.drivers.sqlite_values import StatementClock
 from gandy.store.reading.listings import SEARCHED
 from tests.store.volumes import explain
 from tests.web.addresses import addresses

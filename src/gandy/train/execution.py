@@ -132,15 +132,19 @@ async def execute(
     provided: ProvidedValues = NOTHING_PROVIDED,
     threads: Executor | None = None,
     is_leaving: Callable[[], bool] = always,
+    task: asyncio.Task[Any] | None = None,
 ) -> Outcome[Any]:
     """Run a train here and return how it ended, whatever its code raises.
+
+    `task` is the current task, if the caller knows it: to ask for it is a system call on Python 3.11.
 
     Sync junctions run in `threads` (None: the loop's executor). A request to cancel the run interrupts an
     async junction; a sync junction runs to its end, since a thread cannot be stopped. A cancellation of the
     task propagates if `is_leaving` returns True: the caller asked for it. Otherwise the job cancelled its own
     task: the cancellation is undone and the run fails.
     """
-    task = asyncio.current_task()
+    if task is None:
+        task = asyncio.current_task()
     cancelling = 0 if task is None else task.cancelling()
     timings: list[JunctionTiming] = []
     token = enter_run(run)

@@ -150,12 +150,14 @@ class JobRunner:
         held_for: float = 0.0,
         is_leaving: Callable[[], bool] | None = None,
         unattended: Unattended | None = None,
+        task: asyncio.Task[Any] | None = None,
     ) -> FinishedRun:
         """Run one claimed run and return its end.
 
         `together` is the set that a suspect is isolated with, `held_for` the seconds that the run waited
         after its claim. A cancellation of this task propagates if `is_leaving` returns True (without it:
-        always). Cancelling the caller of an `unattended` run cancels the run.
+        always). Cancelling the caller of an `unattended` run cancels the run. `task` is the current task, if
+        the caller knows it.
         """
         context = self._context
         run = self._begin(claimed)
@@ -174,7 +176,13 @@ class JobRunner:
             else:
                 value = unattended.value
             outcome = await context.engine.execute(
-                train, value, run=run, provided=context.provided, together=together, is_leaving=is_leaving
+                train,
+                value,
+                run=run,
+                provided=context.provided,
+                together=together,
+                is_leaving=is_leaving,
+                task=task,
             )
         except BaseException as error:  # not from the job's code, whose exceptions are in its outcome
             if _passes(error, is_leaving, is_kept=unattended is not None):

@@ -184,7 +184,7 @@ class Worker:
             claimed = await ready.get()
             claimer.begin()
             try:
-                self._finisher.add(await self._run(claimed))
+                self._finisher.add(await self._run(claimed, task=task))
             finally:
                 claimer.end()
             if not self._finisher.has_room:
@@ -197,7 +197,11 @@ class Worker:
         self._finisher.add(await self._run(claimed, together))
 
     def _run(
-        self, claimed: ClaimedRun, together: RunSet | None = None
+        self,
+        claimed: ClaimedRun,
+        together: RunSet | None = None,
+        *,
+        task: asyncio.Task[object] | None = None,
     ) -> Coroutine[object, object, FinishedRun]:
         self.begun += 1
         return self._runner.run(
@@ -206,6 +210,7 @@ class Worker:
             cancelled_by=self._attendant.asked_early(claimed.id),
             together=together,
             is_leaving=self._is_leaving,
+            task=task,
         )
 
     def _is_leaving(self) -> bool:

@@ -22,8 +22,7 @@ def test_a_percentile_is_off_by_less_than_it_says(seed: int) -> None:
     random = Random(seed)  # noqa: S311 - not for secrets
     values = [random.lognormvariate(seed - 3, 2.5) for _ in range(500)]
     histogram = Histogram()
-    for value in values:
-        histogram.add(value)
+    histogram.add(values)
 
     for share in SHARES:
         found = histogram.percentile(share)
@@ -35,8 +34,8 @@ def test_a_percentile_is_off_by_less_than_it_says(seed: int) -> None:
 def test_texts_are_added_by_writing_one_after_the_other() -> None:
     first, second, both = Histogram(), Histogram(), Histogram()
     for part, value in ((first, 0.5), (first, 12.0), (second, 0.5), (second, 0.0001), (second, 86_400.0)):
-        part.add(value)
-        both.add(value)
+        part.add([value])
+        both.add([value])
 
     assert Histogram(f"{first}{second}").counts == both.counts
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from gandy.store.drivers.sqlite_values import _adapted, statement_parts
+from gandy.store.drivers.sqlite_steps import statement_parts
+from gandy.store.drivers.sqlite_values import adapted
 from gandy.store.statements import Statement, load_statements
 from gandy.upkeep.declaration import UPKEEP, ByRow
 from tests.support.world import OWNER, manifest
@@ -116,7 +117,7 @@ def test_every_search_follows_an_index(sqlite_past: Past) -> None:
     with closing(sqlite3.connect(past.world.url.removeprefix("sqlite:///"))) as link:
         for search in searches(past):
             query = "EXPLAIN QUERY PLAN " + statement_parts(search.name)[-1]
-            values = _adapted(search.parameters, search.parameters.values())
+            values = adapted(search.parameters, search.parameters.values())
             rows: list[Any] = link.execute(query, values).fetchall()
             scans += [(search.name, row[3]) for row in rows if row[3].startswith("SCAN")]
 

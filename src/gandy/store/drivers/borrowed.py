@@ -19,7 +19,8 @@ from gandy.store.drivers import sqlite_values as sqlite_errors
 from gandy.store.drivers.asyncpg_steps import AsyncpgLink
 from gandy.store.drivers.database import drive, drive_async
 from gandy.store.drivers.postgres_values import keep_json_as_text, run_step, run_step_async
-from gandy.store.drivers.sqlite_values import StatementClock, execute_step
+from gandy.store.drivers.sqlite_steps import execute_step
+from gandy.store.drivers.sqlite_values import StatementClock
 from gandy.store.statements import Dialect, Operation, statement
 
 if TYPE_CHECKING:

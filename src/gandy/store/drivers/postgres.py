@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from psycopg import AsyncConnection, AsyncTransaction
 from psycopg.pq import TransactionStatus
-from psycopg.rows import namedtuple_row
 
 from gandy.errors import DatabaseBusyError, DatabaseFaultError, DatabaseReadOnlyError
 from gandy.settings import mask_url
@@ -19,6 +18,7 @@ from gandy.store.drivers.postgres_pool import ConnectionPool, Link, ask_if_reste
 from gandy.store.drivers.postgres_values import (
     LOST_STATEMENT,
     keep_json_as_text,
+    named_rows,
     run_step_async,
     sql,
     translate,
@@ -84,7 +84,7 @@ class PostgresDatabase:
         prepare = ask_if_told if is_session else ask_if_rested
         with translated(self.address):
             async with self._lent_connection(prepare, is_session=is_session) as (connection, _):
-                return await PostgresTransaction(connection, self).run(operation)
+                return await PostgresTransaction(connection, self, prepare=is_session or None).run(operation)
 
     async def read(self, operation: Operation[T]) -> T:
         """Run an operation that writes nothing."""
@@ -100,7 +100,7 @@ class PostgresDatabase:
             ):
                 stack.push_async_exit(block)
                 await self.begin(connection)
-                yield PostgresTransaction(connection, self)
+                yield PostgresTransaction(connection, self, prepare=is_session or None)
 
     @asynccontextmanager
     async def outside_transactions(self) -> AsyncIterator[PostgresCommands]:
@@ -212,10 +212,12 @@ class PostgresDatabase:
 class PostgresTransaction:
     """Several operations in one transaction of one connection."""
 
-    def __init__(self, connection: Link, database: PostgresDatabase) -> None:
+    def __init__(self, connection: Link, database: PostgresDatabase, *, prepare: bool | None = None) -> None:
+        """Take `prepare`: True prepares a statement at its first use, None after some uses."""
         self._connection = connection
+        self._prepare = prepare
         self._database = database
-        self._cursor = connection.cursor(row_factory=namedtuple_row, binary=True)
+        self._cursor = connection.cursor(row_factory=named_rows, binary=True)
         self._has_begun = False
 
     async def run(self, operation: Operation[T]) -> T:
@@ -233,12 +235,12 @@ class PostgresTransaction:
 
     async def _execute(self, step: Step) -> Rows:
         try:
-            rows = await run_step_async(self._cursor, step)
+            rows = await run_step_async(self._cursor, step, prepare=self._prepare)
         except LOST_STATEMENT:
             self._database.pooler.find(is_prepared=True)
             if not await self._starts_again():
                 raise
-            rows = await run_step_async(self._cursor, step)
+            rows = await run_step_async(self._cursor, step, prepare=self._prepare)
         self._has_begun = True
         return rows
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import psycopg
 from psycopg.adapt import Loader, Transformer
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Format
+from psycopg.rows import namedtuple_row
 from psycopg.types.string import TextBinaryLoader, TextLoader
 
 from gandy.errors import (
@@ -187,6 +189,7 @@ _REFUSED_TEXT: Final = (UnicodeEncodeError, psycopg.DataError)
 _LARGEST: Final = 2**63 - 1
 
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)
+_SEPARATOR: Final = "\x00"  # no text column can hold it
 _SIGN: Final = 0x80  # of a big-endian number
 #: Types of which a column seldom has many different values; values of two types are never equal.
 _REPEATED: Final = frozenset({datetime, bool, type(None)})
@@ -216,17 +219,19 @@ def run_step(cursor: psycopg.Cursor[Any], step: Step) -> Rows:
         return _read_beyond_calendar(cursor, cursor.row_factory(cursor))
 
 
-async def run_step_async(cursor: psycopg.AsyncCursor[Any], step: Step) -> Rows:
-    """Run a step on an async connection."""
+async def run_step_async(
+    cursor: psycopg.AsyncCursor[Any], step: Step, *, prepare: bool | None = None
+) -> Rows:
+    """Run a step on an async connection; `prepare` True prepares it at its first use."""
     if isinstance(step, Batch) and not step.rows:
         return []
     text, bound = sql(step.name), bind(step)
     try:
-        await cursor.execute(text, bound)
+        await cursor.execute(text, bound, prepare=prepare)
     except _REFUSED_TEXT as error:
         if not is_unstorable(error):
             raise
-        await cursor.execute(text, storable(bound))
+        await cursor.execute(text, storable(bound), prepare=prepare)
     if not cursor.description:
         return _affected(step, cursor.rowcount)
     try:
@@ -248,7 +253,7 @@ def bind(step: Step) -> Parameters:
             names, rows = columns_of(step)
             for name, value in shared.items():
                 _check(name, value)
-            return {**shared, **dict(zip(names, map(array_literal, zip(*rows, strict=True)), strict=True))}
+            return {**shared, **dict(zip(names, _array_literals(zip(*rows, strict=True)), strict=True))}
 
 
 def _bound(name: str, value: object) -> object:
@@ -265,6 +270,21 @@ def _check(name: str, value: object) -> None:
         raise RowConflictError(name, f"{value} does not fit into 64 bits")
 
 
+def _array_literals(columns: Iterable[Sequence[object]]) -> list[str]:
+    """Write the columns of a batch; one without values is empty, because unnest fills it up with nulls.
+
+    The first column stays whole: it has the number of rows.
+    """
+    return [
+        "{}" if number and _is_empty(column) else array_literal(column)
+        for number, column in enumerate(columns)
+    ]
+
+
+def _is_empty(column: Sequence[object]) -> bool:
+    return column[0] is None and column.count(None) == len(column)
+
+
 def array_literal(values: Sequence[object]) -> str:
     """Write an array literal of PostgreSQL; for texts, the driver's adapter takes ten times as long."""
     kinds = set(map(type, values))
@@ -275,7 +295,18 @@ def array_literal(values: Sequence[object]) -> str:
     if kinds <= _REPEATED or (kinds == {str} and values[0] == values[-1]):
         texts = {value: _element(value) for value in set(values)}  # many rows, few values
         return "{" + ",".join([texts[value] for value in values]) + "}"
+    if kinds == {str} and (text := _joined(cast("Sequence[str]", values))) is not None:
+        return text
     return "{" + ",".join([_element(value) for value in values]) + "}"
+
+
+def _joined(values: Sequence[str]) -> str | None:
+    """Escape all texts at once, which takes a third of the time; None if one contains the separator."""
+    text = _SEPARATOR.join(values)
+    if text.count(_SEPARATOR) != len(values) - 1:
+        return None
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '{"' + escaped.replace(_SEPARATOR, '","') + '"}'
 
 
 def _element(value: object) -> str:
@@ -288,6 +319,13 @@ def _element(value: object) -> str:
     if isinstance(value, datetime):
         return f'"{value.isoformat()}"'
     return str(value)  # numbers and booleans, as PostgreSQL reads them
+
+
+def named_rows(cursor: psycopg.Cursor[Any] | psycopg.AsyncCursor[Any]) -> RowMaker[Any]:
+    """Make the driver's named tuples without its constructor, which is a Python function."""
+    make = namedtuple_row(cursor)
+    row_type: type[tuple[Any, ...]] | None = getattr(make, "__self__", None)  # None: there are no columns
+    return make if row_type is None else partial(tuple.__new__, row_type)
 
 
 class CalendarLoader(Loader):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 from gandy.errors import DatabaseBusyError, DatabaseFaultError
 from gandy.store.drivers.database import drive, sqlite_path
 from gandy.store.drivers.migrate import MigrationResult, apply_pending, read_state, verify
-from gandy.store.drivers.sqlite_values import StatementClock, execute_step, translated
+from gandy.store.drivers.sqlite_steps import execute_step
+from gandy.store.drivers.sqlite_values import StatementClock, translated
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence

@@ -8,7 +8,7 @@ from collections import namedtuple
 from collections.abc import Callable, Collection, Iterable
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import cache, lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gandy.errors import (
@@ -20,20 +20,12 @@ from gandy.errors import (
     GandyError,
     RowConflictError,
 )
-from gandy.store.statements import (
-    Affected,
-    Batch,
-    Counted,
-    Rows,
-    Statement,
-    Step,
-    columns_of,
-    load_statements,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from gandy.store.statements import Rows
 
 
 REPLACEMENT: Final = "\ufffd"
@@ -44,15 +36,16 @@ def storable(parameters: Mapping[str, object]) -> dict[str, object]:
 
     Called only after the driver has refused a text, so that storable texts are never scanned.
     """
-    return {name: _storable(value) for name, value in parameters.items()}
+    return {name: storable_value(value) for name, value in parameters.items()}
 
 
-def _storable(value: object) -> object:
+def storable_value(value: object) -> object:
+    """Replace what no database stores, in a text or a list of texts."""
     if isinstance(value, str):
         paired = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return paired.replace("\x00", REPLACEMENT)
     if isinstance(value, (list, tuple)):
-        return [_storable(item) for item in value]
+        return [storable_value(item) for item in value]
     return value
 
 
@@ -76,7 +69,6 @@ _FIRST = "0001-01-01T00:00:00.000000Z"
 _LAST = "9999-12-31T23:59:59.999999Z"
 _FLAGS = frozenset({"cancellation_requested"})
 _LISTS = frozenset({"trains"})
-_LARGEST = 2**63 - 1
 
 
 def to_text(instant: datetime) -> str:
@@ -98,10 +90,14 @@ class StatementClock:
         self._later: dict[float | None, str | None] = {}
 
     def register(self, connection: sqlite3.Connection) -> None:
-        """Register SQL functions for now, an instant some seconds later, and the seconds until an instant."""
-        connection.create_function("gandy_now", 0, lambda: self._text)
-        connection.create_function("gandy_later", 1, self._later_text)
-        connection.create_function("gandy_seconds", 1, lambda text: _seconds_until(self._now, text))
+        """Register SQL functions for now, an instant some seconds later, and the seconds until an instant.
+
+        Deterministic: within a statement, a call without columns is made once and not for each row.
+        """
+        define = partial(connection.create_function, deterministic=True)
+        define("gandy_now", 0, lambda: self._text)
+        define("gandy_later", 1, self._later_text)
+        define("gandy_seconds", 1, lambda text: _seconds_until(self._now, text))
 
     def _later_text(self, seconds: float | None) -> str | None:
         """Format an instant once for all rows of a batch that share it."""
@@ -135,78 +131,14 @@ def from_text(value: str | None) -> datetime | None:
         return datetime.fromisoformat(_FIRST if value < _FIRST else _LAST)
 
 
-def execute_step(connection: sqlite3.Connection | sqlite3.Cursor, step: Step) -> Rows:
-    """Run a step; a batch is run row by row, which costs no round trip here."""
-    parts = statement_parts(step.name)
-    match step:
-        case Counted(parameters=parameters):
-            return _count_parts(connection, parts, _adapted(parameters, parameters.values()))
-        case Statement(parameters=parameters):
-            return _execute_parts(connection, parts, _adapted(parameters, parameters.values()))
-        case Batch(shared=shared):
-            fixed = _adapted(shared, shared.values())
-            names, rows = columns_of(step)
-            return [
-                found
-                for row in rows
-                for found in _execute_parts(connection, parts, {**fixed, **_adapted(names, row)})
-            ]
-
-
-@cache
-def statement_parts(name: str) -> tuple[str, ...]:
-    """Split a named statement: SQLite needs several statements for a data-modifying CTE of PostgreSQL."""
-    parts: list[str] = []
-    pending = ""
-    for line in (load_statements("sqlite")[name] + ";").splitlines(keepends=True):
-        pending += line
-        if sqlite3.complete_statement(pending):
-            parts.append(pending.strip())
-            pending = ""
-    return tuple(parts)
-
-
-def _execute_parts(
-    connection: sqlite3.Connection | sqlite3.Cursor, parts: tuple[str, ...], values: dict[str, object]
-) -> Rows:
-    for part in parts[:-1]:
-        _execute(connection, part, values)
-    return _named_rows(_execute(connection, parts[-1], values))
-
-
-def _count_parts(
-    connection: sqlite3.Connection | sqlite3.Cursor, parts: tuple[str, ...], values: dict[str, object]
-) -> Rows:
-    for part in parts[:-1]:
-        _execute(connection, part, values)
-    cursor = _execute(connection, parts[-1], values)
-    return _named_rows(cursor) if cursor.description else [Affected(cursor.rowcount)]
-
-
-def _execute(
-    connection: sqlite3.Connection | sqlite3.Cursor, part: str, values: dict[str, object]
-) -> sqlite3.Cursor:
-    """Run one statement; a value that cannot be bound is refused before the statement does anything."""
-    try:
-        return connection.execute(part, values)
-    except UnicodeEncodeError:
-        return connection.execute(part, storable(values))
-    except OverflowError as error:
-        raise _too_large(values) from error
-
-
-def _too_large(values: dict[str, object]) -> RowConflictError:
-    for name, value in values.items():
-        if isinstance(value, int) and abs(value) > _LARGEST:
-            return RowConflictError(name, f"{value} does not fit into 64 bits")
-    return RowConflictError("a value", "is too large")
-
-
-def _named_rows(cursor: sqlite3.Cursor) -> Rows:
+def named_rows(cursor: sqlite3.Cursor) -> Rows:
     """Convert plain rows to the same named tuples as on PostgreSQL, with instants and flags parsed."""
     found = cursor.fetchall()
-    if not found:
-        return found
+    return shaped(found, cursor) if found else found
+
+
+def shaped(found: Rows, cursor: sqlite3.Cursor) -> Rows:
+    """Convert rows that the cursor has fetched."""
     make, converters = _shape(tuple([column[0] for column in cursor.description]))
     if not converters:
         return [make(values) for values in found]
@@ -227,7 +159,7 @@ def _shape(names: tuple[str, ...]) -> tuple[Convert, tuple[tuple[int, Convert], 
         for position, name in enumerate(names)
         if (convert := _converter(name)) is not None
     )
-    return row_type._make, converters
+    return partial(tuple.__new__, row_type), converters  # faster than its constructor, a Python function
 
 
 def _converter(name: str) -> Convert | None:
@@ -242,7 +174,15 @@ def _to_flag(value: int | None) -> bool | None:
     return None if value is None else bool(value)
 
 
-def _adapted(names: Iterable[str], values: Collection[object]) -> dict[str, object]:
+def plain(values: Collection[object]) -> Collection[object]:
+    """Return a row with values that SQLite can store."""
+    if _PLAIN.issuperset(map(type, values)):
+        return values
+    return [value if type(value) in _PLAIN else _adapt(value) for value in values]
+
+
+def adapted(names: Iterable[str], values: Collection[object]) -> dict[str, object]:
+    """Return parameters with values that SQLite can store."""
     if _PLAIN.issuperset(map(type, values)):
         return dict(zip(names, values, strict=True))
     return {

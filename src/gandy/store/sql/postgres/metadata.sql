@@ -16,16 +16,27 @@ RETURNING id, fence, start_time AS started_at;
 -- A run that an operator cancelled is recorded as cancelled even if it failed.
 -- The row moves: a column that outlives the end is in RETURNING, INSERT and SELECT, or its value is lost.
 WITH clock AS MATERIALIZED (
-    SELECT gandy.now() AS now, since, until, p.* FROM gandy.history_horizon,
+    SELECT gandy.now() AS now, floor(date_part('epoch', gandy.now()) / 60)::bigint AS minute, since, until, p.*,
+           gandy.now() + make_interval(secs => %(usual_seconds)s::float8) AS usual_until
+    FROM gandy.history_horizon,
         -- arrays, because a join would read them again for every run
         (SELECT array_agg(day) AS days, array_agg(piece) AS pieces FROM gandy.history_piece) p
     WHERE is_only
+), usual AS MATERIALIZED (
+    -- the place of ends with the usual retention, which are almost all: computed once
+    SELECT clock.*, b.bucket AS usual_bucket, p.piece AS usual_piece, b.bucket || '/' || p.piece AS usual_place
+    FROM clock, LATERAL (SELECT CASE
+        WHEN %(usual_seconds)s::float8 >= 86400 AND (usual_until AT TIME ZONE 'UTC')::date >= since
+             AND (usual_until AT TIME ZONE 'UTC')::date < until
+        THEN (usual_until AT TIME ZONE 'UTC')::date ELSE '-infinity' END AS bucket) b,
+        LATERAL (SELECT coalesce(pieces[array_position(days, b.bucket)], 0) AS piece) p
 ), ended AS MATERIALIZED (
-    SELECT e.*, clock.*, k.keep_until, CASE
+    SELECT e.*, now, minute, days, pieces, usual_piece, usual_place, k.keep_until, CASE
+        WHEN e.keep_for_seconds IS NULL THEN usual_bucket
         WHEN e.keep_for_seconds >= 86400 AND (k.keep_until AT TIME ZONE 'UTC')::date >= since
              AND (k.keep_until AT TIME ZONE 'UTC')::date < until
         THEN (k.keep_until AT TIME ZONE 'UTC')::date ELSE '-infinity' END AS bucket
-    FROM clock, unnest(
+    FROM usual, unnest(
         -- Subselects hide the array lengths from the planner, which would otherwise replan for each number of ends.
         (SELECT %(id)s::bigint[]), (SELECT %(worker_id)s::text[]), (SELECT %(fence)s::bigint[]),
         (SELECT %(train_state)s::text[]), (SELECT %(output)s::text[]), (SELECT %(junctions)s::text[]),
@@ -35,7 +46,8 @@ WITH clock AS MATERIALIZED (
         (SELECT %(progress_done)s::bigint[]), (SELECT %(progress_total)s::bigint[]))
         AS e(id, worker_id, fence, train_state, output, junctions, failure_junction, failure_exception, failure_reason, stack_trace,
              cancellation_reason, keep_for_seconds, progress_done, progress_total),
-        LATERAL (SELECT clock.now + make_interval(secs => e.keep_for_seconds) AS keep_until) k
+        LATERAL (SELECT CASE WHEN e.keep_for_seconds IS NULL THEN usual_until
+                             ELSE now + make_interval(secs => e.keep_for_seconds) END AS keep_until) k
 ), gone AS (
     DELETE FROM gandy.work_queue r USING ended e
     -- Written so that only the index on id can serve: with another one the planner would compare every pair.
@@ -50,8 +62,10 @@ WITH clock AS MATERIALIZED (
         e.train_state = 'failed' AND coalesce(r.cancellation_reason, '') = 'operator' AS is_overruled,
         e.output, e.junctions, e.failure_junction, e.failure_exception, e.failure_reason, e.stack_trace,
         coalesce(r.cancellation_reason, e.cancellation_reason) AS cancellation_reason,
-        e.progress_done, e.progress_total, e.now, e.keep_until, e.bucket,
-        coalesce(e.pieces[array_position(e.days, e.bucket)], 0) AS piece
+        e.progress_done, e.progress_total, e.now, e.keep_until, e.bucket, e.minute,
+        CASE WHEN e.keep_for_seconds IS NULL THEN e.usual_piece
+             ELSE coalesce(e.pieces[array_position(e.days, e.bucket)], 0) END AS piece,
+        CASE WHEN e.keep_for_seconds IS NULL THEN e.usual_place END AS place
 ), kept AS (
     INSERT INTO gandy.history (
         id, bucket, owner, external_id, name, train_state, manifest_id, manifest_group_id, parent_id, retry_of, dead_letter_id,
@@ -67,9 +81,10 @@ WITH clock AS MATERIALIZED (
         piece
     FROM gone
 )
-SELECT id, bucket || '/' || piece AS bucket, is_overruled, floor(extract(epoch FROM now) / 60)::bigint AS minute,
-       extract(epoch FROM start_time - coalesce(scheduled_at, due_at))::float8 AS waited,
-       extract(epoch FROM now - start_time)::float8 AS took, EXISTS (
+SELECT id, coalesce(place, bucket || '/' || piece) AS bucket, is_overruled, minute,
+       -- date_part, because extract computes with numeric
+       date_part('epoch', start_time - coalesce(scheduled_at, due_at)) AS waited,
+       date_part('epoch', now - start_time) AS took, EXISTS (
     SELECT 1 FROM gandy.manifest_group g
     WHERE g.id = ANY(ARRAY(SELECT DISTINCT manifest_group_id FROM gone)) AND g.max_active_jobs IS NOT NULL
 ) AS is_freed

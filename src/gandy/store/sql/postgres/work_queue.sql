@@ -2,16 +2,21 @@
 -- Ad-hoc entries as a set, and the notification of workers; a future entry gets the gate 'time'.
 -- Returns no rows if the group does not exist yet. It may run under a caller's search_path: functions have a schema, and
 -- operands have exactly the types of PostgreSQL's own operator.
-WITH told AS MATERIALIZED (SELECT pg_catalog.pg_notify('gandy', %(wake)s)), queued AS (
+WITH told AS MATERIALIZED (SELECT pg_catalog.pg_notify('gandy', %(wake)s)), seed AS MATERIALIZED (
+    -- external ids differ in the id alone: another random one for each entry takes a third of the whole statement
+    SELECT pg_catalog.left(pg_catalog.gen_random_uuid()::text, 24) AS prefix
+), queued AS (
     INSERT INTO gandy.work_queue (
-        id, owner, train_name, input, input_type_name, manifest_group_id, priority, origin, gate, due_at, scheduled_at,
+        id, external_id, owner, train_name, input, input_type_name, manifest_group_id, priority, origin, gate, due_at, scheduled_at,
         max_retries, is_retried, retry_delay_seconds, timeout_seconds, unique_key, created_at)
-    SELECT coalesce(w.id, pg_catalog.nextval('gandy.attempt_id')), %(owner)s, %(train_name)s, w.input::json, %(input_type_name)s,
+    SELECT w.id, (seed.prefix OPERATOR(pg_catalog.||) pg_catalog.lpad(pg_catalog.to_hex(w.id), 12, '0'))::uuid, %(owner)s, %(train_name)s, w.input::json, %(input_type_name)s,
            g.id, coalesce(%(priority)s::smallint, g.priority), 'ad_hoc',
            CASE WHEN %(delay_seconds)s::float8 > 0::float8 THEN 'time' ELSE 'open' END, t.at, t.at,
            %(max_retries)s, %(is_retried)s, %(retry_delay_seconds)s, %(timeout_seconds)s, w.unique_key, t.now
-    FROM unnest(%(id)s::bigint[], %(input)s::text[], %(unique_key)s::text[]) AS w(id, input, unique_key),
-         (SELECT gandy.now() AS now, gandy.now() + pg_catalog.make_interval(secs => %(delay_seconds)s::float8) AS at) t,
+    FROM (SELECT coalesce(j.id, pg_catalog.nextval('gandy.attempt_id')) AS id, j.input, j.unique_key
+          FROM unnest(%(id)s::bigint[], %(input)s::text[], %(unique_key)s::text[]) AS j(id, input, unique_key)
+          OFFSET 0) w,  -- so that each id is taken once
+         seed, (SELECT gandy.now() AS now, gandy.now() + pg_catalog.make_interval(secs => %(delay_seconds)s::float8) AS at) t,
          gandy.manifest_group g
     WHERE g.owner = %(owner)s AND g.name = %(group)s
     RETURNING id
@@ -97,7 +102,9 @@ CROSS JOIN LATERAL (
 -- The entries are locked and queued, so all of them become runs, and one row is returned for all.
 WITH claim AS MATERIALIZED (
     -- one instant and one fence for the whole claim
-    SELECT gandy.now() AS now, CASE WHEN %(worker_id)s::text IS NOT NULL THEN nextval('gandy.fence') END AS fence
+    SELECT t.now, t.now + make_interval(secs => nullif(least(%(default_timeout_seconds)s::float8, 4e9::float8), 4e9::float8)) AS deadline_at,
+           CASE WHEN %(worker_id)s::text IS NOT NULL THEN nextval('gandy.fence') END AS fence
+    FROM (SELECT gandy.now() AS now) t
 ), dispatched AS (
     UPDATE gandy.work_queue q SET
         status = 'dispatched', dispatched_at = claim.now, metadata_id = q.id, start_time = claim.now,
@@ -106,26 +113,26 @@ WITH claim AS MATERIALIZED (
         claim_rank = CASE WHEN claim.fence IS NULL THEN q.rank + 32 * coalesce((
             SELECT g.priority FROM gandy.manifest_group g WHERE g.id = q.manifest_group_id), 0) END,
         -- more than about 126 years means no deadline (null); a larger value from an older version would overflow
-        deadline_at = claim.now + make_interval(secs => nullif(least(coalesce(
-            q.timeout_seconds,
-            CASE WHEN q.manifest_id IS NOT NULL THEN (
-                SELECT m.timeout_seconds FROM gandy.manifest m WHERE m.id = q.manifest_id) END,
-            %(default_timeout_seconds)s::float8), 4e9::float8), 4e9::float8)),
+        deadline_at = CASE WHEN q.timeout_seconds IS NULL AND q.manifest_id IS NULL THEN claim.deadline_at
+            ELSE claim.now + make_interval(secs => nullif(least(coalesce(
+                q.timeout_seconds,
+                (SELECT m.timeout_seconds FROM gandy.manifest m WHERE m.id = q.manifest_id),
+                %(default_timeout_seconds)s::float8), 4e9::float8), 4e9::float8)) END,
         worker_id = %(worker_id)s, fence = claim.fence
     FROM claim WHERE q.id = ANY(%(ids)s::bigint[]) AND q.status = 'queued'
     RETURNING q.id, q.manifest_id, q.unique_key, q.dead_letter_id
 ), active AS (
-    -- most entries have no manifest, letter or key: the NULL checks save a probe for every row
+    -- most entries have no manifest, letter or key: the flags save reading the set, the NULL checks a probe for every row
     UPDATE gandy.manifest m SET active_run_id = d.id, last_run_id = d.id
-    FROM dispatched d WHERE d.manifest_id IS NOT NULL AND m.id = d.manifest_id
+    FROM dispatched d WHERE %(has_manifests)s AND d.manifest_id IS NOT NULL AND m.id = d.manifest_id
 ), letter AS (
     UPDATE gandy.dead_letter l SET retry_metadata_id = d.id
-    FROM dispatched d WHERE d.dead_letter_id IS NOT NULL AND l.id = d.dead_letter_id
+    FROM dispatched d WHERE %(has_letters)s AND d.dead_letter_id IS NOT NULL AND l.id = d.dead_letter_id
 ), key AS (
     -- skips a locked key: it has expired and is being taken over
     DELETE FROM gandy.unique_key WHERE (owner, key) IN (
         SELECT k.owner, k.key FROM dispatched d JOIN gandy.unique_key k ON k.holder_id = d.id
-        WHERE d.unique_key IS NOT NULL AND k.held_until = 'start' AND (SELECT fence FROM claim) IS NOT NULL
+        WHERE %(has_keys)s AND d.unique_key IS NOT NULL AND k.held_until = 'start' AND (SELECT fence FROM claim) IS NOT NULL
         FOR UPDATE OF k SKIP LOCKED)
 )
 SELECT fence, now AS started_at FROM claim;

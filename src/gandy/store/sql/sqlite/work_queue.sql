@@ -77,10 +77,11 @@ UPDATE work_queue SET
     claim_rank = CASE WHEN :worker_id IS NULL THEN rank + 32 * coalesce((
         SELECT g.priority FROM manifest_group g WHERE g.id = work_queue.manifest_group_id), 0) END,
     -- more than about 126 years means no deadline (null); a larger value from an older version would overflow
-    deadline_at = gandy_later(nullif(min(coalesce(
-        timeout_seconds, CASE WHEN manifest_id IS NOT NULL THEN (
-            SELECT m.timeout_seconds FROM manifest m WHERE m.id = work_queue.manifest_id) END,
-        :default_timeout_seconds), 4e9), 4e9)),
+    deadline_at = CASE WHEN timeout_seconds IS NULL AND manifest_id IS NULL
+        THEN gandy_later(nullif(min(:default_timeout_seconds, 4e9), 4e9))
+        ELSE gandy_later(nullif(min(coalesce(
+            timeout_seconds, (SELECT m.timeout_seconds FROM manifest m WHERE m.id = work_queue.manifest_id),
+            :default_timeout_seconds), 4e9), 4e9)) END,
     worker_id = :worker_id, fence = CASE WHEN :worker_id IS NOT NULL THEN (SELECT value FROM sequence WHERE name = 'fence') END
 WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'queued';
 -- Most entries have no manifest, letter or key: the flags save reading every entry again.

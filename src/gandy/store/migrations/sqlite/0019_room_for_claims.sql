@@ -1,0 +1,2 @@
+-- compatible_from: 18
+-- Only PostgreSQL keeps old versions of a row on its page.
