@@ -328,8 +328,7 @@ def _may_claim(worker_id: str | None) -> Operation[bool]:
 
 def _take_manifests(entries: Rows) -> Operation[tuple[dict[int, Row], set[int]]]:
     """Lock the entries' manifests without waiting; return them, and the entries that cannot run now."""
-    ids = {entry.manifest_id for entry in entries}
-    ids.discard(None)
+    ids = {entry.manifest_id for entry in entries} - {None}
     if not ids:
         return {}, set()
     rows = yield statement("lock_idle_manifests", ids=sorted(ids))

@@ -71,6 +71,16 @@ async def test_a_loop_that_ends_by_itself_starts_again_and_readiness_says_so(
         await task
 
 
+def test_a_service_that_is_made_again_is_ready_though_a_former_loop_never_came_back() -> None:
+    events = EventBus()
+    watch = LoopWatch(events)
+    for service, loop in (("worker", "claimer"), ("worker", "worker"), ("web", "web")):
+        events.emit(LoopEnded(service=service, loop=loop, cause="CancelledError"))
+    events.emit(LoopRestarted(service="worker", loop="worker"))
+
+    assert watch.problems() == ("web is not running: its loop 'web' ended and starts again",)
+
+
 async def test_a_loop_whose_task_is_cancelled_by_other_code_goes_on_until_it_is_told_to_leave() -> None:
     guard, runs = LoopGuard("worker", EventBus()), list[int]()
 

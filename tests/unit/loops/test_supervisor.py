@@ -151,5 +151,50 @@ async def test_a_service_whose_task_was_cancelled_by_other_code_starts_again() -
     assert runs == 2
 
 
+async def test_a_supervisor_whose_tasks_are_all_cancelled_by_a_job_goes_on() -> None:
+    stop, again = asyncio.Event(), asyncio.Event()
+    here, runs = asyncio.current_task(), list[int]()
+
+    class Hostile:
+        async def run(self, stop: asyncio.Event) -> None:
+            runs.append(1)
+            if len(runs) == 1:
+                for task in asyncio.all_tasks() - {here}:
+                    task.cancel()
+            else:
+                again.set()
+            await stop.wait()
+
+    running = asyncio.create_task(
+        Supervisor({"hostile": Hostile}, grace=GRACE, events=EventBus()).run(stop), name="gandy-services"
+    )
+    async with asyncio.timeout(20):  # which needs no task that could be cancelled
+        await again.wait()
+    assert not running.done()
+    stop.set()
+    await running
+
+    assert len(runs) == 2
+
+
+async def test_a_supervisor_that_is_to_stop_can_be_cancelled() -> None:
+    stop, begun = asyncio.Event(), asyncio.Event()
+
+    class Deaf:
+        async def run(self, stop: asyncio.Event) -> None:
+            assert not stop.is_set()
+            begun.set()
+            await asyncio.Event().wait()
+
+    running = asyncio.create_task(Supervisor({"deaf": Deaf}, grace=GRACE, events=EventBus()).run(stop))
+    await begun.wait()
+    stop.set()
+    await asyncio.sleep(0)
+    running.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
 async def test_no_services_are_nothing_to_wait_for() -> None:
     await Supervisor({}, grace=GRACE, events=EventBus()).run(asyncio.Event())

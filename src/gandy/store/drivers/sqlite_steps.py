@@ -95,7 +95,7 @@ def _run_as_set(cursor: sqlite3.Cursor, parts: Sequence[NumberedPart], bound: Se
 
 
 _NAMED: Final = re.compile(r":([a-z]\w*)")
-_COLLECTS: Final = "INSERT INTO temp."
+_COLLECTS: Final = "/* for each row */"  # the mark of such a part
 
 
 @lru_cache(maxsize=256)
@@ -105,7 +105,7 @@ def _numbered_parts(name: str, names: tuple[str, ...]) -> tuple[NumberedPart, ..
     for part in statement_parts(name):
         used = [numbers[found] for found in _NAMED.findall(part) if found in numbers]
         text = _NAMED.sub(lambda found: f"?{numbers[found[1]]}" if found[1] in numbers else found[0], part)
-        parts.append(NumberedPart(text, max(used, default=0), part.startswith(_COLLECTS)))
+        parts.append(NumberedPart(text, max(used, default=0), _COLLECTS in part))
     return tuple(parts)
 
 

@@ -21,7 +21,7 @@ CREATE TEMP TABLE IF NOT EXISTS ended (
     failure_exception TEXT, failure_reason TEXT, stack_trace TEXT, cancellation_reason TEXT, keep_for_seconds REAL,
     progress_done INTEGER, progress_total INTEGER);
 DELETE FROM temp.ended;
-INSERT INTO temp.ended VALUES (
+INSERT INTO temp.ended VALUES /* for each row */ (
     :id, :worker_id, :fence, :train_state, :output, :junctions, :failure_junction, :failure_exception, :failure_reason,
     :stack_trace, :cancellation_reason, :keep_for_seconds, :progress_done, :progress_total);
 DELETE FROM temp.ended WHERE NOT EXISTS (
