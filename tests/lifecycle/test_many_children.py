@@ -347,3 +347,42 @@ def guard_child(ground: Ground, *, is_silent: bool) -> None:
             "CREATE TRIGGER guard BEFORE DELETE ON child FOR EACH ROW WHEN (OLD.parent_id = 2)"
             " EXECUTE FUNCTION guard()"
         )
+
+
+def make_cycle(ground: Ground, *, freed: int) -> None:
+    """Rows without a key, two of which refer to rows that go with another; some low addresses are free."""
+    ground.run(
+        "CREATE TABLE parent (code integer UNIQUE, seq integer, at {instant}, favourite integer)",
+        "CREATE TABLE child (code integer UNIQUE, parent integer REFERENCES parent (code))",
+        "ALTER TABLE parent ADD FOREIGN KEY (favourite) REFERENCES child (code)",
+    )
+    codes = (*range(100, 100 + freed), 0, 1, 2, 3, 4)
+    ground.fill("parent", [(code, code, ago(days=9), None) for code in codes])
+    ground.fill("child", [(10, 1), (20, 2)])
+    ground.run(
+        "UPDATE parent SET favourite = 10 * (code - 1) WHERE code IN (2, 3)",
+        "DELETE FROM parent WHERE code >= 100",
+        "VACUUM parent",
+    )
+
+
+@pytest.mark.parametrize("freed", [0, 20], ids=["up", "down"])
+@pytest.mark.parametrize(
+    ("rule", "stays"),
+    [
+        (older_than("at", keep_for="1d"), 0),
+        (cap(1, order_by="seq"), 1),
+        (cap(1, order_by="at"), 1),
+    ],
+    ids=["age", "cap", "cap with ties"],
+)
+def test_a_row_without_a_key_that_a_batch_moves_goes_in_the_same_sweep(
+    postgres: Ground, rule: Rule, stays: int, freed: int
+) -> None:
+    make_cycle(postgres, freed=freed)
+    modes = {"child.parent": "delete_first", "parent.favourite": "set_null"}
+
+    report = sweep(postgres, Contract("app", [Table("parent", [rule], children=modes)], batch=steps_of(1)))
+
+    assert (report.failures, quarantine(postgres.url)) == ([], [])
+    assert (len(postgres.ids("parent", "code")), report.counts["parent"]) == (stays, 5 - stays)

@@ -17,13 +17,16 @@ from gandy.clock import ManualClock
 from gandy.errors import ContractInvalidError
 from gandy.lifecycle import (
     Contract,
+    SweepOptions,
     Table,
     check,
     drop_partition,
+    inline,
     keep,
     loads,
     older_than,
     plan,
+    run_contracts,
     stale_cursor,
     sweep,
 )
@@ -170,6 +173,29 @@ def test_children_in_a_schema_that_the_role_may_not_enter_stop_the_rule(
     assert mode is None or f"GRANT USAGE ON SCHEMA hidden TO {role}" in failure.error
     assert postgres.rows("SELECT id, parent_id FROM hidden.invoice") == [(11, 1)]
     assert (len(postgres.ids("parent")), postgres.ids("other")) == (2, [])
+
+
+def test_a_hold_of_another_contract_in_a_schema_that_the_role_may_not_enter_stops_no_other_rule(
+    postgres: Ground, role: str
+) -> None:
+    grant(postgres, role)
+    postgres.run(
+        'CREATE SCHEMA "hid den"',
+        'CREATE TABLE "hid den".invoice (id {key}, held boolean)',
+        f'GRANT ALL ON ALL TABLES IN SCHEMA "hid den" TO {role}',
+    )
+    hold = Table("invoice", [keep("held", equals=True), inline("the application")], schema="hid den")
+    contracts = [Contract("app", [OTHER]), Contract("legal", [hold])]
+    them = as_role(postgres, role)
+
+    findings = check(contracts, them.url)
+    planned = {(rule.table, rule.refused is None): rule.rows for rule in plan(contracts, them.url)}
+    swept, kept = run_contracts(contracts, them.url, options=SweepOptions(clock=ManualClock(NOW)))
+
+    assert {finding.remedy for finding in findings} == {f'Run: GRANT USAGE ON SCHEMA "hid den" TO {role}'}
+    assert planned == {("other", True): 1, ("hid den.invoice", False): 0}
+    assert (swept.failures, postgres.ids("other")) == ([], [])
+    assert "GRANT USAGE" in kept.failures[0].error
 
 
 @pytest.mark.parametrize(

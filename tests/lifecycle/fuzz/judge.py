@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 from tests.lifecycle.fuzz.instants import UNITS, Passed, duration, fits, has_passed, is_instant, rank
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from tests.lifecycle.fuzz.contracts import Contracts, Rule
     from tests.lifecycle.fuzz.shapes import Link, Place, Row, Shape, World
+
+_MOST_WAYS = 2_000  # below one row; families are small
 
 
 @dataclass(slots=True)
@@ -68,23 +70,39 @@ class Judge:
         if ruling.is_refused:
             return False
         gone = self.may_go() | self.gone
-        fresh = {
+        before = len(ruling.roots), len(ruling.taken)
+        ruling.roots |= {
             place
             for place in self.candidates(ruling.rule)
             if place not in ruling.roots and not self.is_blocked(ruling.rule, place, gone=gone - {place})
         }
-        for place in fresh:
+        for place in ruling.roots:
             ruling.taken |= self._going_with(ruling.rule, place, gone)
-        ruling.roots |= fresh
-        return bool(fresh)
+        return before != (len(ruling.roots), len(ruling.taken))
 
     def _going_with(self, rule: Rule, place: Place, gone: set[Place]) -> set[Place]:
         """All that hangs on a row that may go, or what is left of that once other rules were there first."""
         family = self.family(rule, place)
         if not self.is_blocked(rule, place, gone=gone - family):
             return family
-        # Not through rows that may be gone: what hangs on those, a held row perhaps, would stay behind.
-        return self.family(rule, place, gone=gone - {place})
+        return set().union(*self._by_each_way(rule, place, gone))
+
+    def _by_each_way(self, rule: Rule, place: Place, gone: set[Place]) -> Iterator[set[Place]]:
+        """What goes with a row where all that may be gone is gone, but for the rows on one way below it.
+
+        What blocks a way, a held row perhaps, blocks every longer one.
+        """
+        seen: set[frozenset[Place]] = set()
+        ways: list[tuple[Place, ...]] = [(place,)]
+        while ways and len(seen) < _MOST_WAYS:
+            way = ways.pop()
+            left = gone - set(way)
+            if frozenset(way) in seen or self.is_blocked(rule, place, gone=left):
+                continue
+            seen.add(frozenset(way))
+            yield self.family(rule, place, gone=left)
+            below = self.family(rule, way[-1], gone=left)
+            ways += [(*way, child) for each in below for child in self._below(rule, each) if child in left]
 
     def _heavy(self, ruling: Ruling) -> set[Place]:
         """The rows with which more would go than go at once, where they cannot go in parts."""
@@ -209,17 +227,21 @@ class Judge:
     def family(self, rule: Rule, place: Place, *, gone: Iterable[Place] = ()) -> set[Place]:
         """The row and all that would go with it, at any depth."""
         left, found, ahead = set(gone), {place}, [place]
-        links = [link for link in self.links_of(rule) if link.slot in rule.takes]
         while ahead:
-            parent = ahead.pop()
-            for link in links:
-                if link.parent != parent[0] or (link.slot in rule.waits and parent[0] == rule.table):
-                    continue
-                reached = self.world.referring(link, parent)
-                fresh = [one for one in reached if one not in found and one not in left]
-                found.update(fresh)
-                ahead.extend(fresh)
+            fresh = self._below(rule, ahead.pop()) - found - left
+            found |= fresh
+            ahead.extend(fresh)
         return found
+
+    def _below(self, rule: Rule, parent: Place) -> set[Place]:
+        """The rows that would go with a row because they refer to it themselves."""
+        return {
+            child
+            for link in self.links_of(rule)
+            if link.slot in rule.takes and link.parent == parent[0]
+            if not (link.slot in rule.waits and parent[0] == rule.table)
+            for child in self.world.referring(link, parent)
+        }
 
     def weight(self, rule: Rule, place: Place, *, path: tuple[Place, ...] = ()) -> int:
         """How many rows would go or let go with a row, itself included, by every way that leads to them."""

@@ -164,6 +164,37 @@ def test_held_grandchild_of_another_contract_is_missed(court: Court, action: str
     assert court.too_many(text, "DELETE FROM grandchild", "DELETE FROM child", "DELETE FROM parent")
 
 
+@pytest.mark.parametrize(
+    ("deleted", "is_wrong"),
+    [((5,), False), ((5, 6), False), ((5, 4), True), ((5, 7), True)],
+    ids=["below the other", "below both", "held", "beside the held one"],
+)
+def test_row_goes_along_where_only_its_own_way_is_left(
+    court: Court, deleted: tuple[int, ...], *, is_wrong: bool
+) -> None:
+    court.add("parent", 1)
+    court.add("child", 2, parent_id=1)
+    court.add("child", 3, parent_id=1, at1=NOW)  # at the cutoff: its own rule may take it, or leave it
+    court.add("child", 8, parent_id=1)
+    for mark, child, hold in ((4, 2, "true"), (5, 3, None), (6, 8, None), (7, 2, None)):
+        court.add("grandchild", mark, child_id=child, hold=hold)
+    own = f'name = "child"\n{EXPIRES}\nchildren = {{ "grandchild.child_id" = "set_null" }}'
+    held = 'name = "grandchild"\nrules = [{ keep = { column = "hold", equals = true } }]'
+    text = contract("app", parents(EXPIRES, CHILDREN), own, held)
+    marks = ", ".join(map(str, deleted))
+
+    faults = court.faults(
+        text,
+        f"DELETE FROM grandchild WHERE mark IN ({marks})",  # noqa: S608  # numbers of ours
+        "UPDATE grandchild SET child_id = NULL",
+        "DELETE FROM child",
+        "DELETE FROM parent",
+    )
+
+    wrong = [f"row too many: {(court.label('grandchild'), deleted[-1])} went, and no rule may take it"]
+    assert faults == (wrong if is_wrong else [])
+
+
 @pytest.mark.parametrize("action", ["CASCADE", "SET NULL"])
 def test_awaited_row_is_missed(court: Court, action: str) -> None:
     court.with_action(action)

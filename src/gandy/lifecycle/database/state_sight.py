@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, text
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from gandy.lifecycle.contract.names import quoted
-
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
@@ -93,11 +91,14 @@ def _places(connection: Connection) -> dict[str, str]:
 
 
 # Cast every operand to the type of the pg_catalog operator, so that no operator on the search path is used.
+# to_regclass would raise an error for a schema that the role may not enter; the catalogue may be read.
 _POSTGRES = text("""
     SELECT attname::text FROM pg_catalog.pg_class AS relation
     LEFT JOIN pg_catalog.pg_attribute ON attrelid = relation.oid AND attnum > 0::smallint AND NOT attisdropped
-    WHERE relation.oid = pg_catalog.to_regclass(CAST(:name AS text))::oid
-    AND relkind IN ('r', 'p', 'v', 'm', 'f')
+    WHERE relname = CAST(:name AS name) AND relkind IN ('r', 'p', 'v', 'm', 'f')
+    AND CASE WHEN CAST(:schema AS name) IS NULL THEN pg_catalog.pg_table_is_visible(relation.oid)
+        ELSE relnamespace = (SELECT space.oid FROM pg_catalog.pg_namespace AS space
+            WHERE nspname = CAST(:schema AS name)) END
 """)
 _SQLITE = text("SELECT name FROM pragma_table_xinfo(:name, 'main') WHERE hidden <> 1")
 
@@ -107,6 +108,5 @@ def columns_of(connection: Connection, name: str, schema: str | None = None) -> 
     if connection.dialect.name == "sqlite":
         found = [row[0] for row in connection.execute(_SQLITE, {"name": name})]
         return set(found) if found else None
-    whole = quoted(name) if schema is None else f"{quoted(schema)}.{quoted(name)}"
-    rows = connection.execute(_POSTGRES, {"name": whole}).all()
+    rows = connection.execute(_POSTGRES, {"name": name, "schema": schema}).all()
     return {row[0] for row in rows if row[0] is not None} if rows else None

@@ -36,6 +36,7 @@ from gandy.lifecycle.driver.levels import (
 from gandy.lifecycle.driver.pipelined import PipelinedLane
 from gandy.lifecycle.driver.rows import RowDriver, RuleOutcome
 from gandy.lifecycle.selection.statements import Rows, found, rows_of
+from gandy.lifecycle.selection.walks import cuts_own_rows
 from gandy.lifecycle.state.progress import RuleKey, RuleState, SweepProgress, not_in_quarantine
 from gandy.sweep import Budget, Pace, Patience, SweepEnding, Throttle, drive, walk
 
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
     from gandy.lifecycle.driver.shift import Shift
     from gandy.lifecycle.selection.statements import Values
-    from gandy.lifecycle.selection.walks import AgeWalk, Child, Selection
+    from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, Selection
 
 
 Again = Callable[[Connection], ColumnElement[bool] | None]
@@ -203,10 +204,11 @@ class AgeSweep:
         if outcome.is_done:
             left = _left(budget, outcome)
             outcome = self._pass(outcome, left, since=self.shift.now, after=None)
-        return self._climb(outcome, budget) if self.walk.chains else outcome
+        has_missed = self.walk.chains or may_move_rows(self.shift, self.walk)
+        return self._climb(outcome, budget) if has_missed else outcome
 
     def _climb(self, outcome: RuleOutcome, budget: Budget) -> RuleOutcome:
-        """Repeat for rows that waited for rows of their own table, where the lane could not follow them."""
+        """Repeat for rows that moved, or waited for rows of their own table that the lane cannot follow."""
         before = -1
         while outcome.is_done and outcome.rows > max(before, 0):
             before = outcome.rows
@@ -265,6 +267,16 @@ class AgeSweep:
             remembering = partial(progress.advancing, since)
             return PipelinedLane(self.shift, guard.selection, remembering, ties=ties)
         return OrdinaryLane(self.shift, guard.selection, remember, ties=ties)
+
+
+def may_move_rows(shift: Shift, walk: AgeWalk | CapWalk) -> bool:
+    """Whether a batch may move rows that are ahead of the walk: these would be missed.
+
+    Without a key the address is the last column of the order. On PostgreSQL an update changes it.
+    """
+    has_key = {column.name for column in walk.table.key} <= set(walk.table.columns)
+    is_moved_by_updates = shift.session.dialect.has_row_locks
+    return is_moved_by_updates and not has_key and cuts_own_rows(walk.table, walk.children)
 
 
 def pace_for(children: Sequence[Child], pace: Pace) -> Pace:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, and_, false, func, or_, select, true
 
-from gandy.lifecycle.driver.ages import EVERY_POISON_ROW, Fitting, Guard, GuardedLane, pace_for, without
+from gandy.lifecycle.driver.ages import (
+    EVERY_POISON_ROW,
+    Fitting,
+    Guard,
+    GuardedLane,
+    may_move_rows,
+    pace_for,
+    without,
+)
 from gandy.lifecycle.driver.careful import CarefulLane
 from gandy.lifecycle.driver.heavy import HeavyLane, may_go_in_parts
 from gandy.lifecycle.driver.lanes import Ceiling, Ties
@@ -68,13 +76,15 @@ class CapSweep:
                     self._write(None)
                 return outcome
             spent += key.pages
+            before = outcome.rows
             for order in self._zones(key.bound):
                 result = self._trim(key, order, budget=_left(budget, outcome), reached=reached)
                 outcome = outcome.plus(result)
                 spent += _PAGES_PER_BATCH * (result.batches + 1) + _PAGES_PER_DELETE * result.rows
                 if not outcome.is_done:
                     return outcome
-            reached = key.values
+            if not (self._may_move_rows() and outcome.rows > before):  # else some may be beyond the bound
+                reached = key.values
         self._remember(reached, began_at)
         return outcome
 
@@ -163,7 +173,11 @@ class CapSweep:
             is_guarded=True,
             chains=self.walk.chains,
         )
-        return without(selection, self.walk.key, if_any=bool(self.quarantined))
+        is_in_quarantine = bool(self.quarantined) or self._may_move_rows()  # the same key comes again
+        return without(selection, self.walk.key, if_any=is_in_quarantine)
+
+    def _may_move_rows(self) -> bool:
+        return may_move_rows(self.shift, self.walk)
 
     def _trim(
         self, key: _Key, order: Columns, *, budget: Budget, reached: Values | None

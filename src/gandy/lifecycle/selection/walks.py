@@ -12,6 +12,8 @@ from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.database.instants import Form, is_before
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gandy.lifecycle.contract.base import AgeRule
     from gandy.lifecycle.contract.rules import Cap, DropPartition, Inline, Keep
     from gandy.lifecycle.database.facts import TableFacts, Trigger
@@ -42,6 +44,16 @@ class Child:
         if self.mode is not ChildMode.SET_NULL:
             return ()
         return self.table.standing.fired_by_update(self.nulled)
+
+
+def cuts_own_rows(table: TableFacts, children: Iterable[Child]) -> bool:
+    """Whether deleting rows sets references of other rows of their table to NULL, at any depth."""
+    return any(
+        child.table.name == table.name
+        if child.mode is ChildMode.SET_NULL
+        else cuts_own_rows(table, child.children)
+        for child in children
+    )
 
 
 @dataclass(frozen=True, slots=True)
