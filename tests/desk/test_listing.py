@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gandy.desk.dead_letters import DeadLetterDesk
 from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import RunInsights
+from gandy.errors import PlaceNotFoundError
 from gandy.model.owners import Operator
 from gandy.store import runs
 from gandy.store.cancelling import cancel_jobs
 from gandy.store.queueing import EnqueueRequest, enqueue
 from gandy.store.reading import listings as searching
-from gandy.store.reading.listings import EntryFilter, RunFilter
+from gandy.store.reading.listings import EntryFilter, LetterFilter, RunFilter
 from tests.support.history import Past
 from tests.support.statements import statements
 from tests.support.world import OWNER, OWNERS, SPANS
@@ -26,10 +28,17 @@ if TYPE_CHECKING:
 __all__ = ["statements"]
 
 ADA = Operator("ada", "cli")
+SOON = timedelta(minutes=10)
 
 
 async def queue(world: World, train: str, jobs: int) -> list[int]:
     request = EnqueueRequest(owner=OWNER, train=train, inputs=["{}"] * jobs, input_type_name="dict")
+    return list((await world.database.run(enqueue(request))).ids)
+
+
+async def delayed(world: World, minutes: int) -> list[int]:
+    delay = timedelta(minutes=minutes)
+    request = EnqueueRequest(owner=OWNER, train="Mail", inputs=["{}"], input_type_name="dict", delay=delay)
     return list((await world.database.run(enqueue(request))).ids)
 
 
@@ -125,3 +134,82 @@ async def test_live_runs_of_another_application_fill_no_page(world: World, state
 
     assert [run.id for run in page] == ids[:0:-1]
     assert [step.name for step in statements if step.name != "keep_order"] == ["search_runs"]
+
+
+async def by_time(world: World, before: int | None = None, *, limit: int = 2) -> list[int]:
+    wanted = EntryFilter(gate="time", sort="scheduled_at", before=before, limit=limit)
+    return [entry.id for entry in await QueueDesk(world.database, ADA, owners=OWNERS).list(wanted)]
+
+
+async def test_a_walk_by_time_goes_on_after_an_entry_that_has_started_and_ended(world: World) -> None:
+    ids = [(await delayed(world, minutes))[0] for minutes in (1, 2, 3, 4)]
+    assert await by_time(world) == ids[:2]
+    world.advance(minutes=2)
+    await world.cycle()
+
+    runs = await world.claim()
+    assert [run.id for run in runs] == ids[:2]
+    assert await by_time(world, ids[1]) == ids[2:]
+    await world.finish(*runs)
+
+    assert await by_time(world, ids[1]) == ids[2:]
+
+
+async def test_a_walk_by_time_goes_on_after_a_retry_that_has_ended(world: World) -> None:
+    past, now = Past(world), world.clock.now
+    await queue(world, "Mail", 1)
+    waiting = [past.entry(status="queued", gate="time", scheduled_at=now + span) for span in (SOON, 3 * SOON)]
+    retry = past.run("Mail", due_at=now - 5 * SOON, scheduled_at=now + 2 * SOON, attempt=2)
+    early = past.run("Mail", due_at=now + SOON / 2)
+
+    assert await by_time(world, retry) == waiting[1:]
+    assert await by_time(world, early) == waiting
+
+
+async def test_a_walk_goes_on_after_an_entry_that_was_cancelled(world: World) -> None:
+    ids = [(await delayed(world, minutes))[0] for minutes in (1, 2, 3)]
+    await world.database.run(cancel_jobs(ids[1:2], SPANS, owners=OWNERS))
+
+    assert await by_time(world, ids[1]) == ids[2:]
+
+
+async def test_a_walk_after_a_row_that_was_pruned_says_that_it_is_gone(world: World) -> None:
+    with pytest.raises(PlaceNotFoundError, match="no entry 77 after which a page can begin"):
+        await by_time(world, 77)
+    with pytest.raises(PlaceNotFoundError, match="no run 77 after which"):
+        await RunInsights(world.database, OWNERS).list(RunFilter(train="Mail", sort="start_time", before=77))
+    wanted = LetterFilter(status="retried", sort="resolved_at", before=77)
+    with pytest.raises(PlaceNotFoundError, match="no dead letter 77 after which"):
+        await DeadLetterDesk(world.database, ADA, owners=OWNERS).list(wanted)
+
+
+async def test_a_walk_after_a_row_of_another_application_has_no_place(world: World) -> None:
+    past = Past(world)
+    run = past.run("Mail", owner="bakery", due_at=world.clock.now)
+
+    with pytest.raises(PlaceNotFoundError):
+        await by_time(world, run)
+
+
+async def test_a_walk_by_start_repeats_runs_where_the_last_one_was_put_back(world: World) -> None:
+    past = Past(world)
+    run = past.run("SendMail")
+    entry = past.entry(status="queued", gate="open")
+
+    found = await RunInsights(world.database, OWNERS).list(
+        RunFilter(train="SendMail", sort="start_time", before=entry)
+    )
+
+    assert [each.id for each in found] == [run]
+
+
+async def test_a_walk_by_resolution_after_a_letter_that_waits_again_begins_again(world: World) -> None:
+    past = Past(world)
+    await queue(world, "Mail", 1)
+    resolved = past.letter(status="retried", resolved_at=world.clock.now)
+    awaiting = past.letter(status="awaiting_intervention")
+
+    wanted = LetterFilter(status="retried", sort="resolved_at", before=awaiting)
+    found = await DeadLetterDesk(world.database, ADA, owners=OWNERS).list(wanted)
+
+    assert [each.id for each in found] == [resolved]

@@ -103,6 +103,7 @@ def kind(request: pytest.FixtureRequest) -> PlanKind:
         ("count_held_in_groups", {"limit": 1_000, "groups": 1_000}, PAGE),
         ("find_old_entries", {"searched": 1_000, "limit": 20, "patience_seconds": 0.0}, PAGE),
         ("load_entry", {"id": IDS[0]}, 1),
+        ("find_time_of_entry", {"id": IDS[0]}, 1),
         ("list_attempts", {"id": IDS[0], "most": 50}, 4),
         ("list_letters_of_runs", {"runs": IDS, "letters": [1], "limit": 50}, PAGE),
         ("find_switchers", {"kind": ["manifest"], "name": ["m-7"]}, 1),

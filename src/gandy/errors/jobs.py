@@ -311,3 +311,14 @@ class DeadLetterNotFoundError(GandyError, LookupError):
     """No dead letter has this id."""
 
     letter_id: int
+
+
+@message(
+    "the list has no {noun} {row_id} after which a page can begin: it was removed since, or the id is wrong; "
+    "list again from the first page"
+)
+class PlaceNotFoundError(GandyError, LookupError):
+    """The row after which a page begins is not there (any more)."""
+
+    noun: str
+    row_id: int

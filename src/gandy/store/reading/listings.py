@@ -6,13 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
-from gandy.errors import (
-    DeadLetterNotFoundError,
-    JobNotFoundError,
-    RunNotFoundError,
-    RunNotOverError,
-    ValueBoundsError,
-)
+from gandy.errors import PlaceNotFoundError, RunNotFoundError, RunNotOverError, ValueBoundsError
 from gandy.model.manifest import DEFAULT_GROUP
 from gandy.model.run import TrainState
 from gandy.settings.bounds import FIRST_INSTANT, LAST_INSTANT
@@ -23,7 +17,7 @@ from gandy.store.runs import load_run
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from gandy.model.owners import Owners
     from gandy.store.statements import Operation, Row, Rows
@@ -178,8 +172,7 @@ def list_runs(wanted: RunFilter, owners: Owners) -> Operation[Search]:
             raise ValueBoundsError(
                 "sort", "id, or with a train and a single owner also start_time", "start_time"
             )
-        last = yield from _last("load_run", wanted.before, owners, missing=RunNotFoundError)
-        given["last"] = LAST_INSTANT if last is None else last.start_time
+        given["last"] = yield from _last_start(wanted.before, owners)
         return (yield from search("search_runs_by_start", given, limit=wanted.limit))
     if wanted.manifest is not None:
         return (yield from search("search_runs_of_manifest", given, limit=wanted.limit))
@@ -198,16 +191,27 @@ def _owners_of_runs(owners: Owners) -> Operation[Sequence[str]]:
     return sorted({*(yield from list_owners_of_runs()), *(yield from list_owners())})
 
 
-def _last(
-    load: str, before: int | None, owners: Owners, *, missing: Callable[[int], Exception]
-) -> Operation[Row | None]:
-    """Read the last row of the page before, whose value in another order than that of ids is needed."""
+def _last(load: str, before: int | None, owners: Owners, *, noun: str) -> Operation[Row | None]:
+    """Read the last row of the page before, whose value in another order than that of ids is needed.
+
+    Where that value has changed since, the walk may repeat rows: it passes over none.
+    """
     if before is None:
         return None
     rows = yield statement(load, id=before, owner=owners.bound)
     if not rows:
-        raise missing(before)
+        raise PlaceNotFoundError(noun, before)
     return rows[0]
+
+
+def _last_start(before: int | None, owners: Owners) -> Operation[datetime]:
+    """Read where a page by start begins: after a run that was put back into the queue, at the first row."""
+    try:
+        last = yield from _last("load_run", before, owners, noun="run")
+    except PlaceNotFoundError:
+        yield from _last("load_entry", before, owners, noun="run")
+        return LAST_INSTANT
+    return LAST_INSTANT if last is None else last.start_time
 
 
 def _walk(state: str | None) -> str:
@@ -272,7 +276,7 @@ def list_entries(wanted: EntryFilter, owners: Owners) -> Operation[Search]:
         if not is_future or owners.bound is None:
             served = "id, or with gate time and a single owner also scheduled_at"
             raise ValueBoundsError("sort", served, "scheduled_at")
-        last = yield from _last("load_entry", wanted.before, owners, missing=JobNotFoundError)
+        last = yield from _last("find_time_of_entry", wanted.before, owners, noun="entry")
         given["last"] = FIRST_INSTANT if last is None else last.scheduled_at
         given["beyond"] = wanted.before or 0
         return (yield from search("search_entries_by_time", given, limit=wanted.limit))
@@ -343,8 +347,8 @@ def list_letters(wanted: LetterFilter, owners: Owners) -> Operation[Search]:
         if wanted.status not in {"retried", "acknowledged"}:
             expected = "id, or with status retried or acknowledged also resolved_at"
             raise ValueBoundsError("sort", expected, "resolved_at")
-        last = yield from _last("load_letter", wanted.before, owners, missing=DeadLetterNotFoundError)
-        given["last"] = LAST_INSTANT if last is None else last.resolved_at or FIRST_INSTANT
+        last = yield from _last("load_letter", wanted.before, owners, noun="dead letter")
+        given["last"] = LAST_INSTANT if last is None else last.resolved_at or LAST_INSTANT
         return (yield from search("search_letters_by_resolution", given, limit=wanted.limit))
     if wanted.manifest is not None:
         return (yield from search("search_letters_of_manifest", given, limit=wanted.limit))

@@ -21,6 +21,15 @@ LEFT JOIN gandy.manifest m ON m.id = q.manifest_id
 LEFT JOIN gandy.manifest_group g ON g.id = q.manifest_group_id
 WHERE q.id = :id AND q.origin <> 'local' AND (:owner::text IS NULL OR q.owner = :owner);
 
+-- name: find_time_of_entry
+-- The time that an entry waited for, also if it has become a run since.
+SELECT q.scheduled_at FROM gandy.work_queue q
+WHERE q.id = :id AND q.origin <> 'local' AND (:owner::text IS NULL OR q.owner = :owner)
+UNION ALL
+SELECT coalesce(h.scheduled_at, h.due_at) AS scheduled_at FROM gandy.history h
+WHERE h.id = :id AND h.due_at IS NOT NULL AND (:owner::text IS NULL OR h.owner = :owner)
+LIMIT 1;
+
 -- name: count_held_in_groups
 -- Entries that would be ready but for their group, which is switched off or full; each count is limited.
 SELECT h.name, h.is_enabled, h.max_active_jobs, h.active, h.entries FROM (
