@@ -11,14 +11,18 @@ from gandy.desk.groups import GroupChanges, GroupDesk
 from gandy.desk.manifests import ManifestDesk
 from gandy.desk.upcoming import UpcomingFilter, list_upcoming
 from gandy.errors import OneOwnerNeededError, ValueBoundsError
-from gandy.model.exclusion import TimeWindow
+from gandy.model.exclusion import Days, TimeWindow, Weekday
 from gandy.model.owners import ALL_OWNERS, OneOwner, Operator
 from gandy.model.schedule import Cron, Interval, Once
+from tests.support.statements import statements
 from tests.support.world import OWNER, OWNERS, START, manifest
 
 if TYPE_CHECKING:
     from gandy.desk.upcoming import ComingManifests
+    from gandy.store.statements import Step
     from tests.support.world import World
+
+__all__ = ["statements"]
 
 ADA = Operator("ada", "cli")
 HOUR = timedelta(hours=1)
@@ -176,7 +180,82 @@ async def test_all_owners_are_listed_together_and_no_other_owner_alone(world: Wo
         await list_upcoming(world.database, ALL_OWNERS, UpcomingFilter(after=alone[0].place))
 
 
-@pytest.mark.parametrize("place", ["", "x", "2026-01-05T12:00:00,1", "2026-01-05T12:00:00+00:00,x", ",1"])
+@pytest.mark.parametrize(
+    "place",
+    ["", "x", "2026-01-05T12:00:00+00:00,1,x", "2026-01-05T12:00:00,1", "2026-01-05T12:00:00+00:00,x", ",1"],
+)
 async def test_a_place_that_no_page_gave_is_refused(world: World, place: str) -> None:
     with pytest.raises(ValueBoundsError, match="after"):
         await ask(world, after=place)
+
+
+async def walked(world: World, **options: Any) -> list[tuple[str, datetime]]:  # noqa: ANN401 any field of it
+    """All pages of a walk."""
+    rows: list[tuple[str, datetime]] = []
+    after: str | None = None
+    while True:
+        found = await ask(world, after=after, **options)
+        rows += [(each.external_id, each.due_at) for each in found]
+        if found.next is None:
+            return rows
+        after = str(found.next)
+
+
+async def seed_excluded(world: World) -> None:
+    """Many manifests whose stored instants are excluded, before and between others."""
+    noon = TimeWindow(at(12).time(), at(14).time())
+    await world.seed(
+        *(manifest(f"late-{n}", schedule=Cron(f"{n} * * * *"), exclusions=(noon,)) for n in range(1, 9)),
+        *(manifest(f"free-{n}", schedule=Cron(f"{5 * n} 12,13,15 * * *")) for n in range(1, 9)),
+    )
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5, 16, 100])
+async def test_rows_are_in_the_order_of_the_instants_that_are_shown(world: World, limit: int) -> None:
+    await seed_excluded(world)
+
+    rows = await walked(world, within=6 * HOUR, limit=limit)
+
+    assert rows[0] == ("free-1", at(12, 5))
+    assert [due for _, due in rows] == sorted(due for _, due in rows)
+    assert len(rows) == len({name for name, _ in rows}) == 16
+    assert rows[8:] == [(f"late-{n}", at(14, n)) for n in range(1, 9)]
+
+
+async def test_an_excluded_day_does_not_put_a_manifest_before_an_earlier_one(world: World) -> None:
+    monday = Days(frozenset({Weekday.MONDAY}))
+    await world.seed(
+        manifest("kath", schedule=Cron("0 13 * * *"), exclusions=(monday,)),
+        manifest("apia", schedule=Cron("0 15 * * *")),
+    )
+
+    assert [name for name, _ in await walked(world, within=timedelta(days=7))] == ["apia", "kath"]
+    assert [each.external_id for each in await ask(world, within=timedelta(days=7), limit=1)] == ["apia"]
+
+
+async def test_a_walk_repeats_no_held_manifest_as_time_passes(world: World) -> None:
+    await world.seed(
+        manifest("off", schedule=Cron("*/10 * * * *"), is_enabled=False),
+        *(manifest(f"m-{n}", schedule=Cron(f"{40 + n} * * * *")) for n in range(4)),
+    )
+    world.advance(minutes=18)
+    first = await ask(world, within=HOUR, limit=2)
+    world.advance(minutes=3)
+
+    rest = await ask(world, within=HOUR, after=str(first.next))
+
+    assert [(each.external_id, each.due_at) for each in first] == [("off", at(12, 20)), ("m-0", at(12, 40))]
+    assert [each.external_id for each in rest] == ["m-1", "m-2", "m-3"]
+    assert rest.now == first.now
+
+    world.advance(minutes=30)
+    assert (await ask(world, within=HOUR, after=str(first.next))).now == world.clock.now
+
+
+async def test_reading_on_ends_with_the_page(world: World, statements: list[Step]) -> None:
+    await world.seed(*(manifest(f"m-{n:02}", schedule=Cron(f"{n} * * * *")) for n in range(1, 50)))
+    statements.clear()
+
+    await ask(world, within=HOUR, limit=5)
+
+    assert [step.name for step in statements].count("load_upcoming") == 2

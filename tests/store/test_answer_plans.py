@@ -51,6 +51,7 @@ GROWING = {"work_queue", "manifest", "audit", "audit_subject", "dead_letter", "h
 IDS = list(range(100_001, 100_001 + PAGE))
 NOW = datetime.now(UTC)
 #: The parameters of a search in the trail; some statements use only a part.
+AFTER_NOW = {"after_at": NOW, "after_id": 0, "until": NOW + timedelta(days=30), "limit": PAGE}
 DEEDS: dict[str, object] = {
     "actor": "ada",
     "subject": "m-7",
@@ -117,9 +118,10 @@ def kind(request: pytest.FixtureRequest) -> PlanKind:
         ("search_deeds_on", DEEDS, 3),
         (
             "load_upcoming",
-            {"after_at": NOW, "after_id": 0, "until": NOW + timedelta(days=30), "limit": PAGE},
+            {**AFTER_NOW, "is_deferred": False},
             PAGE,
         ),
+        ("load_upcoming", {**AFTER_NOW, "is_deferred": True}, PAGE),
     ],
 )
 def test_an_answer_costs_what_it_says(

@@ -37,6 +37,9 @@ HeldBy: TypeAlias = Literal[
 MOST_PASSED: Final = 500
 _MOST_INSTANTS: Final = 100
 _ON_A_PAGE: Final = 5_000
+_LONGEST_READ: Final = 1_000
+#: A walk keeps the instant of its first page so long; a page that is open for longer shows what is true then.
+_LONGEST_WALK: Final = timedelta(minutes=5)
 DEFAULT_SPAN: Final = timedelta(days=1)
 
 
@@ -86,6 +89,23 @@ class _Placed(NamedTuple):
     problem: str | None
 
 
+class _Place(NamedTuple):
+    """Where a page begins: after this manifest, in the order as of the first page."""
+
+    at: datetime
+    manifest_id: int
+    seen_at: datetime | None = None  #: the instant of the first page
+
+
+class _Span(NamedTuple):
+    """What a page looks for."""
+
+    now: datetime
+    until: datetime
+    after: _Place | None
+    limit: int
+
+
 async def list_upcoming(database: Database, owners: Owners, wanted: UpcomingFilter) -> ComingManifests:
     """List manifests in the order of their next instants; for all owners, their first ones."""
     after = None if wanted.after is None else _place_of(wanted.after)
@@ -94,53 +114,92 @@ async def list_upcoming(database: Database, owners: Owners, wanted: UpcomingFilt
     return await database.read(_list(owners, wanted, after))
 
 
-def _list(owners: Owners, wanted: UpcomingFilter, after: NextPlace | None) -> Operation[ComingManifests]:
-    now = yield from read_now()
-    until = now + min(wanted.within, LAST_INSTANT - now)
+def _list(owners: Owners, wanted: UpcomingFilter, after: _Place | None) -> Operation[ComingManifests]:
+    now = _seen_at(after, (yield from read_now()))
+    span = _Span(now, now + min(wanted.within, LAST_INSTANT - now), after, wanted.limit)
     placed: list[_Placed] = []
     is_passed_cut = False
     for owner in (yield from named_owners(owners)):
         passed = yield from load_upcoming(owner, NextPlace(FIRST_INSTANT), until=now, limit=MOST_PASSED)
         is_passed_cut = is_passed_cut or len(passed.views) == MOST_PASSED
-        start = NextPlace(now, HIGHEST_NUMBER) if after is None or after.at <= now else after
-        future = yield from load_upcoming(owner, start, until=until, limit=wanted.limit + 1)
-        placed += [*_placed_passed(passed, now, until), *_placed(future)]
-    begin = (FIRST_INSTANT, 0) if after is None else (after.at, after.manifest_id)
-    ordered = sorted((each for each in placed if each[:2] > begin), key=lambda each: each[:2])
+        placed += [*_placed(passed, span), *(yield from _ahead(owner, span))]
+    ordered = sorted(placed, key=_order)
     page = ordered[: wanted.limit]
     most = max(1, min(_MOST_INSTANTS, _ON_A_PAGE // max(len(page), 1)))
-    pairs = [_with_instants(each, now, until=until, most=most) for each in page]
-    rows = [_shown(*pair) for pair in pairs if pair[1].instants or pair[0].problem is not None]
+    rows = [_shown(*_with_instants(each, span, most=most), now) for each in page]
     is_more = len(ordered) > wanted.limit
-    place = _text(page[-1]) if is_more and isinstance(owners, OneOwner) else None
+    place = rows[-1].place if is_more and isinstance(owners, OneOwner) else None
     found = ComingManifests.of(Search(rows, place, is_cut=is_more and place is None), lambda row: row)
-    found.now, found.until, found.is_passed_cut = now, until, is_passed_cut
+    found.now, found.until, found.is_passed_cut = now, span.until, is_passed_cut
     return found
 
 
-def _placed(found: NextManifests) -> Iterator[_Placed]:
+def _seen_at(after: _Place | None, now: datetime) -> datetime:
+    """Return the instant as of which a walk is listed: that of its first page, while it is recent.
+
+    What is held back stands at its first instant to come, which moves as time passes.
+    """
+    if after is None or after.seen_at is None or not now - _LONGEST_WALK <= after.seen_at <= now:
+        return now
+    return after.seen_at
+
+
+def _ahead(owner: str, span: _Span) -> Operation[list[_Placed]]:
+    """Read manifests whose stored instant is to come; on a later page, also those that passed over theirs."""
+    now = NextPlace(span.now, HIGHEST_NUMBER)
+    if span.after is None or span.after.at <= span.now:
+        return (yield from _read_on(owner, now, span))
+    place = NextPlace(span.after.at, span.after.manifest_id)
+    rest = yield from _read_on(owner, place, span)
+    known = {each.id for each in rest}
+    before = yield from _read_on(owner, now, span, deferred_until=place.at)
+    return [*(each for each in before if each.id not in known), *rest]
+
+
+def _read_on(
+    owner: str, start: NextPlace, span: _Span, *, deferred_until: datetime | None = None
+) -> Operation[list[_Placed]]:
+    """Read until the stored instants are beyond the page: what is shown is never before what is stored."""
+    placed: list[_Placed] = []
+    is_deferred, until = deferred_until is not None, deferred_until or span.until
+    length = span.limit + 1
+    while True:
+        found = yield from load_upcoming(owner, start, until=until, limit=length, is_deferred=is_deferred)
+        placed = sorted([*placed, *_placed(found, span)], key=_order)[: span.limit + 1]
+        if len(found.views) < length:
+            return placed
+        start = NextPlace(found.rows[-1].next_scheduled_run, found.rows[-1].id)
+        if len(placed) > span.limit and _order(placed[-1]) <= (start.at, start.manifest_id):
+            return placed
+        length = min(2 * length, _LONGEST_READ)
+
+
+def _placed(found: NextManifests, span: _Span) -> Iterator[_Placed]:
+    """Place manifests at the first instant that is shown, if the page is not after it."""
     for view, row in zip(found.views, found.rows, strict=True):
-        if view.next_scheduled_run is not None:
-            yield _Placed(view.next_scheduled_run, view.id, view, row, found.problems.get(view.id))
-
-
-def _placed_passed(found: NextManifests, now: datetime, until: datetime) -> Iterator[_Placed]:
-    """Place manifests whose next instant has passed at the first one that is to come, if they are held."""
-    for placed in _placed(found):
-        each, (instants, _) = _with_instants(placed, now, until=until, most=1)
+        if view.next_scheduled_run is None:
+            continue
+        read = _Placed(view.next_scheduled_run, view.id, view, row, found.problems.get(view.id))
+        each, (instants, _) = _with_instants(read, span, most=1)
         if instants or each.problem is not None:
-            yield each._replace(at=instants[0] if instants else each.at)
+            placed = each._replace(at=instants[0] if instants else each.at)
+            if span.after is None or _order(placed) > (span.after.at, span.after.manifest_id):
+                yield placed
 
 
-def _with_instants(each: _Placed, now: datetime, *, until: datetime, most: int) -> tuple[_Placed, Coming]:
+def _order(each: _Placed) -> tuple[datetime, int]:
+    return each.at, each.id
+
+
+def _with_instants(each: _Placed, span: _Span, *, most: int) -> tuple[_Placed, Coming]:
     """Compute the instants of a manifest; a schedule that cannot be read has none, and its problem."""
     try:
-        return each, coming(each.view, now, until=until, most=most)
+        return each, coming(each.view, span.now, until=span.until, most=most)
     except ScheduleError as error:
         return each._replace(problem=str(error)), NOTHING
 
 
-def _shown(each: _Placed, found: Coming) -> UpcomingManifest:
+def _shown(each: _Placed, found: Coming, now: datetime) -> UpcomingManifest:
     view, row = each.view, each.row
     instants = found.instants or (each.at,)
     held = _held(view, row, each.problem)
@@ -156,7 +215,7 @@ def _shown(each: _Placed, found: Coming) -> UpcomingManifest:
         what_to_do=None if held is None else held[2],
         instants=instants,
         is_cut=found.is_cut,
-        place=_text(each),
+        place=f"{_text(each.at)},{each.id},{_text(now)}",
         owner=view.owner,
     )
 
@@ -201,17 +260,21 @@ def _because(reason: str | None) -> str:
     return f": {reason}" if reason else ""
 
 
-def _text(each: _Placed) -> str:
-    return f"{each.at.astimezone(UTC).isoformat()},{each.id}"
+def _text(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat()
 
 
-def _place_of(text: str) -> NextPlace:
+def _place_of(text: str) -> _Place:
     """Read the place of a page; the text is of an earlier page, or refused."""
-    instant, _, number = text.partition(",")
+    instant, number, *seen = text.split(",")[:4] if text.count(",") else (text, "")
     try:
-        at, manifest_id = datetime.fromisoformat(instant), int(number)
-        if FIRST_INSTANT <= at <= LAST_INSTANT and 0 <= manifest_id <= HIGHEST_NUMBER:
-            return NextPlace(at, manifest_id)
-    except (TypeError, ValueError):  # TypeError: an instant without a zone
+        place = _Place(
+            datetime.fromisoformat(instant), int(number), *(datetime.fromisoformat(each) for each in seen)
+        )
+        instants = (place.at, place.seen_at or place.at)
+        are_bounded = all(FIRST_INSTANT <= each <= LAST_INSTANT for each in instants)
+        if are_bounded and 0 <= place.manifest_id <= HIGHEST_NUMBER:
+            return place
+    except (TypeError, ValueError):  # TypeError: an instant without a zone, or more parts
         pass
     raise ValueBoundsError("after", "the `next` of a page, or the `place` of a row", shown(text))

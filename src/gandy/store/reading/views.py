@@ -111,9 +111,11 @@ class NextManifests:
     problems: Mapping[int, str]
 
 
-def load_upcoming(owner: str, after: NextPlace, *, until: datetime, limit: int) -> Operation[NextManifests]:
-    """Read the manifests whose next instant comes after a place."""
-    place = {"after_at": after.at, "after_id": after.manifest_id}
+def load_upcoming(
+    owner: str, after: NextPlace, *, until: datetime, limit: int, is_deferred: bool = False
+) -> Operation[NextManifests]:
+    """Read manifests whose stored next instant is after a place: all, or those that may pass it over."""
+    place = {"after_at": after.at, "after_id": after.manifest_id, "is_deferred": is_deferred}
     rows = yield statement("load_upcoming", owner=owner, until=until, limit=limit, **place)
     found = views_of(rows)
     return NextManifests(found.views, rows, found.unreadable)

@@ -32,13 +32,14 @@ LEFT JOIN gandy.work_queue q ON q.manifest_id = m.id AND q.status = 'queued'
 WHERE m.owner = :owner AND m.external_id = :external_id;
 
 -- name: load_upcoming
--- Manifests in the order of their next instants, by index, with what holds them back.
+-- Manifests in the order of their next instants, by index, with what holds them back; with is_deferred, only those that may
+-- pass over their next instant.
 SELECT v.*, g.name AS group_name, m.disabled_reason, g.disabled_reason AS group_disabled_reason, m.active_run_id,
        (SELECT l.id FROM gandy.dead_letter l WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention') AS letter_id,
        (SELECT q.id FROM gandy.work_queue q WHERE q.manifest_id = m.id AND q.status = 'queued') AS queued_id
 FROM (SELECT id FROM gandy.manifest
       WHERE owner = :owner AND next_scheduled_run IS NOT NULL AND (next_scheduled_run, id) > (:after_at::timestamptz, :after_id::bigint)
-        AND next_scheduled_run <= :until
+        AND next_scheduled_run <= :until AND (NOT :is_deferred::boolean OR length(CAST(exclusions AS text)) > 2 OR served_spans IS NOT NULL)
       ORDER BY owner, next_scheduled_run, id LIMIT :limit) n
 JOIN gandy.manifest m ON m.id = n.id
 JOIN gandy.manifest_dispatch v ON v.id = n.id
