@@ -38,7 +38,7 @@ MOST_PASSED: Final = 500
 _MOST_INSTANTS: Final = 100
 _ON_A_PAGE: Final = 5_000
 _LONGEST_READ: Final = 1_000
-#: A walk keeps the instant of its first page so long; a page that is open for longer shows what is true then.
+#: A walk keeps the instant of its first page for this time; afterwards, a page shows what is true then.
 _LONGEST_WALK: Final = timedelta(minutes=5)
 DEFAULT_SPAN: Final = timedelta(days=1)
 
