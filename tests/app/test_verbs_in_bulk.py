@@ -9,7 +9,7 @@ import pytest
 
 from gandy.desk import cancelling, dead_letters
 from gandy.desk.choosing import walks
-from gandy.errors import ValueBoundsError
+from gandy.errors import UnknownTrainError, ValueBoundsError
 from tests.app.operating import VERBS, open_later
 from tests.doors.neighbours import (
     CALLER,
@@ -45,7 +45,6 @@ CASES: list[Case] = [
     ("queue.cancel", {"input_has": "5", "since": timedelta(days=1)}, {}),
     ("queue.cancel", {"group": "etl"}, {}),
     ("queue.cancel", {"status": "queued", "gate": "time"}, {}),
-    ("queue.cancel", {"train": NO_TRAIN}, {}),
     ("groups.cancel", {"name": "etl"}, {}),
     ("groups.trigger", {"name": "etl"}, {}),
     ("dead_letters.requeue", {"train": send}, {"all": True}),
@@ -92,7 +91,7 @@ async def test_a_bulk_verb_touches_what_its_preview_names(
         touched = TOUCHED[name.partition(".")[2]](result)
 
         assert sorted(previewed) == sorted(touched)
-        assert bool(touched) is (chosen.get("train") != NO_TRAIN)
+        assert touched
         assert len(set(previewed)) == len(previewed)
         if name not in {
             "groups.trigger",
@@ -102,6 +101,14 @@ async def test_a_bulk_verb_touches_what_its_preview_names(
             asked = getattr(result, "asked", ())
             assert sorted(again) == sorted(asked)
     assert changes_between(theirs, belonging_to(NEIGHBOUR, shared_url)) == {}
+
+
+@pytest.mark.parametrize("name", ["runs.cancel", "runs.rerun_many", "queue.cancel"])
+async def test_a_train_that_nothing_has_is_refused(shared_url: str, name: str) -> None:
+    async with make_app(CALLER, shared_url) as app:
+        for called in (name, preview_of(name)):
+            with pytest.raises(UnknownTrainError, match=NO_TRAIN):
+                await open_later(app, called)(train=NO_TRAIN)
 
 
 @pytest.mark.parametrize("name", ["runs.cancel", "queue.cancel"])

@@ -138,3 +138,31 @@ def test_letters_of_a_text_are_previewed_and_resolved(market: Callable[..., Resu
     assert number > 0
     assert f"Acknowledge {number} dead letter" in asked.stderr
     assert "awaiting intervention of send" in asked.stderr
+
+
+@pytest.mark.parametrize("wanted", [("--train", "sned"), ("--group", "defualt"), ("--manifest", "nigtly")])
+def test_a_name_that_nothing_has_is_told_and_a_bulk_change_refused(
+    market: Callable[..., Result], wanted: tuple[str, str]
+) -> None:
+    for noun in ("runs", "queue", "dead-letters"):
+        found = market(noun, "list", *wanted, "--json")
+
+        assert (found.exit_code, json.loads(found.stdout)) == (0, [])
+        assert wanted[1] in found.stderr
+    for verb in (
+        ("runs", "cancel"),
+        ("runs", "rerun"),
+        ("queue", "cancel"),
+        ("dead-letters", "requeue", "--all"),
+        ("dead-letters", "acknowledge", "--all", "--note", "done"),
+    ):
+        refused = market(*verb, *wanted, "--yes")
+
+        assert refused.exit_code == market("groups", "show", "elt").exit_code == 1, refused.stderr
+        assert wanted[1] in refused.stderr
+
+
+def test_a_mistyped_train_is_told_with_a_similar_one(market: Callable[..., Result]) -> None:
+    for command in (("runs", "list"), ("queue", "list"), ("stats",), ("stats", "--manifests")):
+        assert "did you mean send" in market(*command, "--train", "sned").stderr, command
+        assert "sned" not in market(*command, "--train", "sned", "--json").stdout

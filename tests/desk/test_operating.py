@@ -146,7 +146,8 @@ async def test_runs_that_wait_and_runs_that_are_executed_are_found_by_their_trai
     other = RunFilter(train="another")
     desk = cancel_desk(world)
 
-    assert await desk.find_runs(other) == ()
+    with pytest.raises(UnknownTrainError):
+        await desk.find_runs(other)
     assert set(await desk.find_runs(RunFilter(train="send_invoice"))) == {running, pending}
     result = await desk.runs((), RunFilter(train="send_invoice"))
 
@@ -227,7 +228,8 @@ async def test_all_letters_of_another_application_are_left_alone(world: World) -
     desk = DeadLetterDesk(world.database, ADA, owners=OWNERS)
 
     assert (await bakery.requeue_all(LetterFilter())).requeued == ()
-    assert (await desk.acknowledge_all(LetterFilter(train="Other"), "no")).acknowledged == ()
+    with pytest.raises(UnknownTrainError):
+        await desk.acknowledge_all(LetterFilter(train="Other"), "no")
     assert len((await desk.acknowledge_all(LetterFilter(train="send_invoice"), "no")).acknowledged) == 1
 
 

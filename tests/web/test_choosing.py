@@ -161,3 +161,23 @@ async def test_a_link_to_another_page_keeps_the_filters_as_they_were_typed(pages
     assert 'value="2h"' in shown
     assert "since=2h" in shown
     assert (await pages.get("/runs?since=someday")).status_code == 422
+
+
+async def test_a_name_that_nothing_has_is_told_on_pages_and_refused_by_verbs(
+    client: httpx.AsyncClient, pages: httpx.AsyncClient
+) -> None:
+    wrong = ({"train": "send_parcle"}, {"group": "elt"}, {"manifest": "nigtly"})
+    for noun in ("runs", "queue", "dead-letters"):
+        for query in wrong:
+            page = await found(client, noun, **query)
+            assert (page["items"], page["next"], page["is_cut"]) == ([], None, False)
+            text = (await pages.get(f"/{noun}", params=query)).text
+            assert next(iter(query.values())) in text.split("stopped note")[1]
+            assert "row limit" not in text
+    for place in ("runs/cancel", "runs/rerun", "queue/cancel"):
+        for query in wrong:
+            for is_preview in (True, False):
+                answer = await client.post(f"{API}/{place}", json={**query, "preview": is_preview})
+                assert answer.status_code == 404, (place, query, answer.text)
+    train = (await pages.get("/runs", params={"train": "send_parcle"})).text
+    assert "did you mean send_parcel" in train

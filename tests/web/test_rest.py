@@ -166,7 +166,8 @@ async def test_many_entries_are_cancelled_by_a_filter_or_their_ids(client: httpx
     queued = [entry["id"] for entry in await items(client, "/queue", status="undispatched")]
     train = {"train": "no_such_train"}
 
-    assert (await post(client, "/queue/cancel", train))["cancelled"] == []
+    unknown = await client.post(f"{API}/queue/cancel", json=train)
+    assert (unknown.status_code, unknown.json()["type"]) == (404, "urn:gandy:problem:unknown-train")
     one = await post(client, "/queue/cancel", {"ids": [queued[0], 999_999]})
     assert (one["cancelled"], one["unknown"]) == ([queued[0]], [999_999])
     assert (await client.post(f"{API}/queue/cancel", json={"ids": [999_999]})).status_code == 404

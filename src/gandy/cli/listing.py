@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from gandy.cli.output import emit_rows, human, say
+from gandy.desk.choosing.names import sentence_of
 from gandy.desk.choosing.texts import MOST_ROWS, PAGE_ROWS
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ async def read_pages(
     while True:
         found = await read(start, length)
         rows += found if keep is None else filter(keep, found)
+        if found.unknown is not None:
+            return PrintedRows(rows, sentence_of(found.unknown))
         if found.looked is not None:
             looked = found.looked if looked is None else looked.plus(found.looked)
         pages += 1

@@ -111,7 +111,9 @@ def _no_database(call: Call, url: str) -> GandyError:
 
 
 async def _suggest(session: CommandSession, error: GroupNotFoundError | ManifestNotFoundError) -> None:
-    """Add similar names to the error."""
+    """Add similar names to the error, unless it has them."""
+    if getattr(error, "__notes__", ()):
+        return
     operator = local_operator("cli")
     if isinstance(error, GroupNotFoundError):
         groups = GroupDesk(session.database, operator, owners=session.owners)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from _typeshed import DataclassInstance
 
+    from gandy.errors import GandyError
     from gandy.model.owners import Face, Owners
     from gandy.store.audit import DeedFilter
     from gandy.store.drivers.database import ReadingRunner
@@ -54,6 +55,7 @@ class Listed(tuple[T, ...]):  # noqa: SLOT001 a subclass of tuple cannot have sl
     next: Key | None
     is_cut: bool
     looked: SearchedRows | None  #: how far a search in texts looked; None: it was none
+    unknown: GandyError | None  #: nothing was found, and nothing has a name of the filter
 
     @classmethod
     def of(cls, found: Search, convert: Callable[[Row], T]) -> Self:
@@ -62,6 +64,7 @@ class Listed(tuple[T, ...]):  # noqa: SLOT001 a subclass of tuple cannot have sl
         listed.next = found.next
         listed.is_cut = found.is_cut
         listed.looked = found.looked
+        listed.unknown = found.unknown
         return listed
 
     @classmethod
@@ -71,6 +74,7 @@ class Listed(tuple[T, ...]):  # noqa: SLOT001 a subclass of tuple cannot have sl
         listed.next = None
         listed.is_cut = is_cut
         listed.looked = None
+        listed.unknown = None
         return listed
 
 

@@ -8,6 +8,7 @@ from datetime import datetime  # noqa: TC003 the web interface reads annotations
 from typing import TYPE_CHECKING
 
 from gandy.desk.audit import Listed, shown
+from gandy.desk.choosing.names import find_unknown
 from gandy.desk.choosing.texts import LETTERS, search_listing
 from gandy.desk.choosing.walks import AT_ONCE, JobWalk, batches
 from gandy.desk.explain import Count
@@ -171,6 +172,9 @@ class DeadLetterDesk:
             async for ids in batches(found[::-1]):
                 yield ids
             return
+        unknown = await self._database.read(find_unknown(wanted, self._owners, self._registry))
+        if unknown is not None:
+            raise unknown
         owners = await self._database.read(narrowed_to_manifest(self._owners, wanted.manifest))
         walk = await self._database.read(begin_letter_walk())
         page = replace(await self._database.read(dated(wanted)), limit=AT_ONCE)

@@ -75,6 +75,15 @@ def owner_of_group(owners: Owners, name: str) -> Operation[str]:
     return found[0]
 
 
+def has_group(owners: Owners, name: str) -> Operation[bool]:
+    """Return whether one of the owners has a group of this name."""
+    for owner in (yield from named_owners(owners)):
+        wanted = {"name": name, "prefix": "", "after": "", "limit": 1, "counted": 1}
+        if (yield statement("list_groups", owner=owner, **wanted)):
+            return True
+    return False
+
+
 def narrowed_to_manifest(owners: Owners, external_id: str | None) -> Operation[Owners]:
     """Narrow the owners of a listing to the one that has the manifest; without a manifest, change nothing."""
     if external_id is None or isinstance(owners, OneOwner):

@@ -17,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, RedirectResponse
 
+from gandy.desk.choosing.names import sentence_of
 from gandy.desk.schedules import OVERRIDABLE
 from gandy.model.run import ADMINISTRATIVE_TRAINS
 from gandy.settings.bounds import NoTimeout, Timeout, as_span
@@ -252,6 +253,7 @@ FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "option_values": option_values,
     "instant": instant,
     "told": told,
+    "sentence_of": sentence_of,
     "pretty": pretty,
     "size": size,
     "number": number,

@@ -13,6 +13,7 @@ from gandy.cli.listing import PrintedRows, emit_found, first_of, limited
 from gandy.cli.options import bounded, example, json_option
 from gandy.cli.output import emit_rows, say
 from gandy.cli.session import CommandSession, with_session
+from gandy.desk.choosing.names import find_unknown_train, sentence_of
 from gandy.desk.growth import FORECAST_FROM, TableGrowth, read_growth
 from gandy.desk.stats import SORTS, USUAL_WINDOWS, RunStats, StatsDesk
 from gandy.store.stats.rollups import RANKED
@@ -60,9 +61,12 @@ def stats(
         desk = StatsDesk(session.database, session.owners)
         if not by_manifest:
             windows = USUAL_WINDOWS if since is None else [since]
-            return first_of(await desk.trains(windows, train=train, sort=sort or "name"), limit)
+            shown = first_of(await desk.trains(windows, train=train, sort=sort or "name"), limit)
+            return shown if shown.rows else PrintedRows((), await _unknown(session, train))
         window, most = since or timedelta(days=1), 10_000 if limit is None else limit
         rows = await desk.manifests(window, train=train, sort=sort or "runs", limit=most)
+        if not rows:
+            return PrintedRows((), await _unknown(session, train))
         is_short = rows.is_cut or len(rows) == limit
         return PrintedRows(rows, _of_many(len(rows), is_cut=rows.is_cut) if is_short else None)
 
@@ -75,6 +79,14 @@ def stats(
     emit_rows([_shown(each) for each in found.rows], columns, as_json=False)
     if found.remark:
         say(found.remark)
+
+
+async def _unknown(session: CommandSession, train: str | None) -> str | None:
+    """Say that nothing has the name of a train, if it is so."""
+    if train is None:
+        return None
+    error = await session.database.read(find_unknown_train(train, session.owners, session.registry))
+    return None if error is None else sentence_of(error)
 
 
 def _of_many(count: int, *, is_cut: bool) -> str:

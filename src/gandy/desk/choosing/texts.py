@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Generic
 
+from gandy.desk.choosing.names import find_unknown_place, find_unknown_train
 from gandy.store.reading.listings import (
     Filter,
     Search,
@@ -79,8 +80,26 @@ def search_listing(
 ) -> Operation[Search]:
     """Read one page of a listing; with texts, look at `most` rows (by default a page), and say how far.
 
-    Statements leave out inputs beyond 16 KiB, so that a page of rows fits in memory.
+    Statements leave out inputs beyond 16 KiB, so that a page of rows fits in memory. An empty page says
+    if nothing has a name of the filter.
     """
+    if (unknown := (yield from find_unknown_place(wanted, owners))) is not None:
+        return Search([], None, is_cut=False, unknown=unknown)
+    found = yield from _search(listing, wanted, owners, registry=registry, most=most)
+    is_empty = not found.rows and found.next is None and wanted.before is None
+    if not is_empty or wanted.train is None:
+        return found
+    return replace(found, unknown=(yield from find_unknown_train(wanted.train, owners, registry)))
+
+
+def _search(
+    listing: Listing[Filter],
+    wanted: Filter,
+    owners: Owners,
+    *,
+    registry: Registry | None,
+    most: int | None,
+) -> Operation[Search]:
     if not wanted.has_texts:
         return (yield from listing.find(wanted, owners))
     wanted = yield from dated(wanted)

@@ -74,7 +74,10 @@ class JobWalk(Generic[Filter]):
     async def pages(
         self, limit: int | None = None, *, most_reads: int | None = None
     ) -> AsyncIterator[Sequence[Row]]:
-        """Yield the rows page by page; a search in texts ends after its most rows."""
+        """Yield the rows page by page; a search in texts ends after its most rows.
+
+        A filter with a name that nothing has is refused.
+        """
         page: Filter = replace(
             await self._database.read(dated(self._wanted)), limit=limit or AT_ONCE, before=None
         )
@@ -83,6 +86,8 @@ class JobWalk(Generic[Filter]):
             left = MOST_ROWS - (self.looked.rows if self.looked else 0)
             operation = search_listing(self._listing, page, self._owners, registry=self._registry, most=left)
             found = await self._database.read(operation)
+            if found.unknown is not None:
+                raise found.unknown
             self._note(found.looked)
             rows = [row for row in found.rows if self._keep is None or self._keep(row)]
             if rows:

@@ -19,6 +19,7 @@ from gandy.store.statements import statement
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gandy.errors import GandyError
     from gandy.model.owners import Owners
     from gandy.store.statements import Operation, Row, Rows
 
@@ -56,6 +57,7 @@ class Search:
     next: Key | None  #: the page or the search continues after this; None: there is no more
     is_cut: bool  #: the search stopped before the page was full; there may be more
     looked: SearchedRows | None = None  #: None: no text was searched for
+    unknown: GandyError | None = None  #: nothing was found, and nothing has a name of the filter
 
 
 def below(before: int | None) -> int:
