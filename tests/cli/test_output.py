@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pytest
@@ -13,6 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gandy.cli.output import emit_record, emit_rows, human, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NOON = datetime(2026, 3, 1, 13, 0, 5, 250_000, tzinfo=timezone(timedelta(hours=1)))
 
@@ -92,6 +97,60 @@ def test_a_listing_in_a_pipe_is_aligned_text_without_colours(capsys: pytest.Capt
     emit_rows(ROWS, ("name", "took"), as_json=False)
 
     assert capsys.readouterr().out == "NAME        TOOK\nfirst       1m30s\nthe second  20ms\n"
+
+
+def test_characters_of_two_cells_and_marks_of_none_keep_columns_aligned(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = [{"name": "日本", "count": 1}, {"name": "e\u0301a", "count": 2}, {"name": "🚂", "count": 3}]
+
+    emit_rows(rows, ("name", "count"), as_json=False)
+
+    assert capsys.readouterr().out == "NAME  COUNT\n日本  1\ne\u0301a    2\n🚂    3\n"
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    def widen(width: int) -> None:
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+        monkeypatch.setenv("COLUMNS", str(width))
+
+    return widen
+
+
+def test_a_long_id_goes_on_in_the_next_line_beside_the_answer(
+    terminal: Callable[[int], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal(80)
+    row = {
+        "id": 7,
+        "manifest": "z" * 180,
+        "status": "queued",
+        "scheduled_at": NOON,
+        "why": "its group is full",
+    }
+
+    emit_rows([row], ("id", "manifest", "status", "scheduled_at", "why"), as_json=False)
+
+    out, err = capsys.readouterr()
+    assert out.count("z") == 180
+    assert "its group" in out
+    assert max(map(len, re.sub(r"\x1b\[\d*m", "", out).splitlines())) <= 80
+    assert err == ""
+
+
+def test_a_narrow_terminal_keeps_the_column_that_was_asked_for(
+    terminal: Callable[[int], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal(40)
+    figures = {f"figure_{number}": number for number in range(8)}
+
+    emit_rows([{"train": "send", **figures}], ("train", *figures), as_json=False, asked="figure_7")
+
+    out, err = capsys.readouterr()
+    assert "figure 7" in out
+    assert "figure 6" not in out
+    assert "figure 6" in err
 
 
 def test_a_listing_as_json_has_every_field(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from enum import Enum
 from pathlib import PurePath
 from typing import TYPE_CHECKING
+from unicodedata import combining, east_asian_width
 from uuid import UUID
 
 import click
@@ -21,6 +22,7 @@ from gandy.settings.files import many_lines, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
 
     from gandy.cli.session import CommandSession
     from gandy.store.cancelling import CancelResult
@@ -93,19 +95,29 @@ def _rounded(span: timedelta) -> timedelta:
 _GAP = "  "
 
 
-def emit_rows(rows: Sequence[object], columns: Sequence[str], *, as_json: bool) -> None:
-    """Print a listing of mappings or dataclasses; a table has the given columns, JSON has all fields."""
+def emit_rows(
+    rows: Sequence[object],
+    columns: Sequence[str],
+    *,
+    as_json: bool,
+    asked: str | None = None,
+    empty: str = "Nothing to show.",
+) -> None:
+    """Print a listing of mappings or dataclasses; a table has the given columns, JSON has all fields.
+
+    A narrow terminal keeps the column that was `asked` for; `empty` says what an empty listing means.
+    """
     records = [as_mapping(row) for row in rows]
     if as_json:
         emit_json(records)
         return
     if not records:
-        say("Nothing to show.")
+        say(empty)
         return
-    titles = [column.replace("_", " ") for column in columns]
+    titles = [_title(column) for column in columns]
     cells = [[human(record[column]) for column in columns] for record in records]
     if sys.stdout.isatty():
-        _draw(titles, cells)
+        _draw(titles, cells, _KEPT | {_title(asked or "")})
     else:
         _align([[title.upper() for title in titles], *cells])
 
@@ -134,45 +146,75 @@ def say(message: str) -> None:
     click.echo(many_lines(message), err=True)
 
 
+def _title(column: str) -> str:
+    return column.replace("_", " ")
+
+
 #: Columns that need their whole width: they are copied into other commands.
 _IDENTIFYING = frozenset({"id", "external id", "name", "letter id", "manifest", "group", "owner", "pid"})
-_WIDEST = 24  # of any other column, whose cells go on in the next line
+_LONGEST_ID = 48  # a longer one takes a third of the width, and goes on in the next line
+_WIDTHS = (24, 16, 12)  # of any other column, whose cells go on in the next line; the first that lets all fit
+#: Columns that a narrow terminal keeps: what a row is, and the answers that lists are read for.
+_KEPT = _IDENTIFYING | {"why", "reason", "subject"}
 
 
-def _draw(titles: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+def _draw(titles: Sequence[str], cells: Sequence[Sequence[str]], kept: AbstractSet[str]) -> None:
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415 slow to import, and only needed on a terminal
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     console = Console()
-    widths = _fitting(titles, cells, console.width)
-    shown = len(widths)
+    natural = [max(map(cells_of, column)) for column in zip(titles, *cells, strict=True)]
+    widths = _fitting(dict(zip(titles, natural, strict=True)), console.width, kept)
     table = Table(box=SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for title, width in zip(titles, widths, strict=False):
+    for title, width in widths.items():
         table.add_column(title, overflow="fold", min_width=width)
     for row in cells:
-        table.add_row(*map(Text, row[:shown]))
+        table.add_row(*(Text(cell) for title, cell in zip(titles, row, strict=True) if title in widths))
     console.print(table)
-    if shown < len(titles):
-        say(f"Left out for want of room: {', '.join(titles[shown:])}; --json has all columns.")
+    if len(widths) < len(titles):
+        left_out = ", ".join(title for title in titles if title not in widths)
+        say(f"Left out for want of room: {left_out}; --json has all columns.")
 
 
-def _fitting(titles: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Return the widths of as many columns as fit; what is left out are the last ones."""
-    widths: list[int] = []
-    for title, *column in zip(titles, *cells, strict=True):
-        widest = max(map(len, [title, *column]))
-        widths.append(min(widest, width if title in _IDENTIFYING else _WIDEST, width))
-        if len(widths) > 1 and sum(widths) + len(_GAP) * len(widths) > width:
-            return widths[:-1]
+def _fitting(natural: Mapping[str, int], width: int, kept: AbstractSet[str]) -> dict[str, int]:
+    """Return the columns that fit and their widths: all, as wide as possible, or those without the last."""
+    widths: dict[str, int] = {}
+    for widest in _WIDTHS:
+        widths = {
+            title: _bounded(title, cells, widest=widest, width=width) for title, cells in natural.items()
+        }
+        if _fits(widths, width):
+            return widths
+    while len(widths) > 1 and not _fits(widths, width):
+        _, *others = widths
+        unkept = [title for title in others if title not in kept]
+        del widths[(unkept or others)[-1]]
     return widths
 
 
+def _bounded(title: str, cells: int, *, widest: int, width: int) -> int:
+    if title not in _IDENTIFYING:
+        return min(cells, widest, width)
+    return min(cells, width) if cells <= _LONGEST_ID else max(width // 3, _WIDTHS[-1])
+
+
+def _fits(widths: Mapping[str, int], width: int) -> bool:
+    return sum(widths.values()) + len(_GAP) * len(widths) <= width
+
+
+def cells_of(text: str) -> int:
+    """Return the width of a text at a terminal, where some characters take two cells, and marks none."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1 for sign in text)
+
+
 def _align(lines: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    widths = [max(map(cells_of, column)) for column in zip(*lines, strict=True)]
     for line in lines:
-        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        padded = (cell + " " * (width - cells_of(cell)) for cell, width in zip(line, widths, strict=True))
         click.echo(_GAP.join(padded).rstrip())
 
 

@@ -86,14 +86,14 @@ class RowBusyError(DatabaseBusyError):
     """A row was locked for too long, or its transaction lost a deadlock; its retry may fail again."""
 
 
-@message("the database is read-only: {problem}; nothing is lost, the write is retried")
+@message("the database is read-only: {problem}; nothing was written: services try again, a command does not")
 class DatabaseReadOnlyError(DatabaseFaultError):
     """The database is read-only, as a standby or during a failover."""
 
     problem: str
 
 
-@message("the database is full: {problem}; free some resources, the write is retried")
+@message("the database is full: {problem}; free some resources: services try again, a command does not")
 class DatabaseFullError(DatabaseFaultError):
     """The database ran out of disk, memory or connections."""
 

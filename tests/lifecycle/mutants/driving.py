@@ -161,6 +161,13 @@ LOCKS = [
         tests=["test_children.py"],
     ),
     Mutant(
+        breaks="the second walk for rows that a batch has moved",
+        file="driver/ages.py",
+        old="return is_moved_by_updates and not has_key and cuts_own_rows(walk.table, walk.children)",
+        new="return False",
+        tests=["test_many_children.py"],
+    ),
+    Mutant(
         breaks="the guarded lane",
         file="driver/ages.py",
         old="if guard.selection.is_guarded or guard.selection.table.may_keep_rows:",

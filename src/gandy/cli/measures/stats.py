@@ -21,6 +21,7 @@ from gandy.store.stats.rollups import RANKED
 if TYPE_CHECKING:
     from gandy.desk.stats import StatsSort
 
+_NO_SAMPLE = "No sample yet: the service lifecycle of `gandy up` takes one every hour."
 _FIGURES = tuple(name for name in SORTS if name != "name")
 
 
@@ -76,7 +77,7 @@ def stats(
         emit_found(found, (), as_json=True)
         return
     columns = call.columns(*named, "window", *_FIGURES)
-    emit_rows([_shown(each) for each in found.rows], columns, as_json=False)
+    emit_rows([_shown(each) for each in found.rows], columns, as_json=False, asked=sort)
     if found.remark:
         say(found.remark)
 
@@ -136,7 +137,7 @@ def growth(call: Call, *, since: timedelta, as_json: bool) -> None:
         "bytes_in_30_days",
         "since",
     )
-    emit_rows([_rounded(each) for each in found], columns, as_json=False)
+    emit_rows([_rounded(each) for each in found], columns, as_json=False, empty=_NO_SAMPLE)
 
 
 def _rounded(each: TableGrowth) -> dict[str, object]:

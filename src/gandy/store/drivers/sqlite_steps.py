@@ -42,7 +42,7 @@ def execute_step(connection: sqlite3.Connection | sqlite3.Cursor, step: Step) ->
 
 
 def _execute_batch(connection: sqlite3.Connection | sqlite3.Cursor, step: Batch) -> Rows:
-    """Run a batch; values are bound by position, because to bind them by name takes twice as long."""
+    """Run a batch; values are bound by position, which is faster than by name."""
     names, rows = columns_of(step)
     parts = _numbered_parts(step.name, (*names, *step.shared))
     fixed = tuple(adapted(step.shared, step.shared.values()).values())

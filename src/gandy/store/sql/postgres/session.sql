@@ -14,7 +14,7 @@ SELECT pg_catalog.pg_backend_pid() AS backend,
        -- the high cost of a disabled scan would trigger JIT compilation of every plan
        pg_catalog.set_config('jit', 'off', is_pooled),
        -- a prepared statement is planned once: else its first five uses on each connection are, and a plan takes as long as
-       -- the work of 50 jobs; tests hold both kinds of plans to the same cost
+       -- tens of jobs; tests hold both kinds of plans to the same cost
        pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', is_pooled)
 FROM (SELECT pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.<>) %(backend)s::int AS is_pooled) way;
 
