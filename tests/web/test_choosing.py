@@ -98,7 +98,7 @@ async def test_a_bulk_change_by_rest_is_previewed_and_then_done(client: httpx.As
     assert len((await changed(client, "queue/cancel", **queued))["cancelled"]) == len(done["rerun"])
 
     by_text = {"input_has": '"line":"b"', "note": "seen"}
-    letters = await changed(client, "dead-letters/acknowledge", **by_text, preview=True)
+    letters = await changed(client, "dead-letters/acknowledge", **by_text, all=True, preview=True)
     assert letters["jobs"] == 1
     assert letters["looked"]["rows"] >= 1
     closed = await changed(client, "dead-letters/acknowledge", **by_text, all=True)
@@ -111,6 +111,35 @@ async def test_a_preview_of_ids_and_a_change_of_everything_are_refused(client: h
     for body in ({"ids": [1], "preview": True}, {}, {"ids": [1], "train": "send_parcel"}):
         for place in ("runs/cancel", "runs/rerun", "queue/cancel"):
             assert (await client.post(f"{API}/{place}", json=body)).status_code == 422, (place, body)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({}, "must be chosen by ids, or by all=True, not by nothing"),
+        ({"train": "read_feed"}, "must be chosen by ids, or by all=True, not by nothing"),
+        ({"train": "read_feed", "preview": True}, "must be chosen by ids, or by all=True, not by nothing"),
+        ({"ids": [1], "all": True}, "must be chosen by ids, or by all=True, not by both"),
+        ({"ids": [1], "train": "read_feed"}, "filters must be given with all=True"),
+        ({"ids": []}, "at least 1 item"),
+        ({"ids": [], "all": True}, "at least 1 item"),
+    ],
+)
+async def test_letters_are_chosen_by_ids_or_by_all(
+    client: httpx.AsyncClient, body: dict[str, Any], said: str
+) -> None:
+    before = await found(client, "dead-letters")
+    for verb, more in (("requeue", {}), ("acknowledge", {"note": "seen"})):
+        answer = await client.post(f"{API}/dead-letters/{verb}", json={**body, **more})
+        assert answer.status_code == 422, (verb, answer.text)
+        assert said in answer.text
+    assert await found(client, "dead-letters") == before
+
+
+async def test_an_empty_list_of_ids_is_not_a_filter(client: httpx.AsyncClient) -> None:
+    for place in ("runs/cancel", "runs/rerun", "queue/cancel"):
+        answer = await client.post(f"{API}/{place}", json={"ids": [], "train": "send_parcel"})
+        assert answer.status_code == 422, (place, answer.text)
 
 
 async def test_runs_of_a_filter_are_repeated_after_a_confirmation(pages: httpx.AsyncClient) -> None:

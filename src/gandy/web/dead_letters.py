@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from gandy.context import Context
-from gandy.desk.choosing.walks import Preview
+from gandy.desk.choosing.walks import Preview, refuse_unclear_letters
 from gandy.desk.dead_letters import DeadLetterDesk, LetterDetail, LetterSummary
 from gandy.desk.explain import Count
 from gandy.desk.jobs import read_deeds, read_story
@@ -109,6 +109,7 @@ async def requeue_several(
 ) -> ResolutionAnswer | PreviewAnswer:
     """Queue the jobs of letters again; letters that are already resolved are not changed."""
     desk = desk_of(context, operator)
+    refuse_unclear_letters(body.ids or [], body.wanted(), everything=body.all)
     if body.preview:
         return PreviewAnswer.of(await desk.preview(body.wanted()))
     if body.all:
@@ -124,6 +125,7 @@ async def acknowledge_several(
 ) -> ResolutionAnswer | PreviewAnswer:
     """Close letters without another run."""
     desk = desk_of(context, operator)
+    refuse_unclear_letters(body.ids or [], body.wanted(), everything=body.all)
     if body.preview:
         return PreviewAnswer.of(await desk.preview(body.wanted()))
     if body.all:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Generic
 
 from gandy.desk.choosing.texts import MOST_ROWS, search_listing
 from gandy.errors import ValueBoundsError
-from gandy.store.reading.listings import COUNTED, Filter, JobFilter, dated
+from gandy.store.reading.listings import COUNTED, Filter, JobFilter, LetterFilter, dated
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -155,6 +155,15 @@ def refuse_unclear(what: str, ids: Sequence[int], wanted: JobFilter) -> None:
     if bool(ids) == is_filtered:
         by = "both" if is_filtered else "nothing"
         raise ValueBoundsError(what, f"chosen by ids, or by {', '.join(given)}", f"by {by}")
+
+
+def refuse_unclear_letters(ids: Sequence[int], wanted: LetterFilter, *, everything: bool) -> None:
+    """Refuse a call that could mean other letters than the caller thinks."""
+    if bool(ids) == everything:
+        given = "both" if ids else "nothing"
+        raise ValueBoundsError("dead letters", "chosen by ids, or by all=True", f"by {given}")
+    if ids and wanted != LetterFilter():
+        raise ValueBoundsError("filters", "given with all=True", "with ids")
 
 
 async def batches(ids: Sequence[int]) -> AsyncIterator[Sequence[int]]:

@@ -53,7 +53,7 @@ class ChosenQuery(Paged, Chosen):
 class ChosenBody(Body, Chosen):
     """The body of a bulk change."""
 
-    ids: list[Id] | None = Field(None, max_length=MOST_AT_ONCE)
+    ids: list[Id] | None = Field(None, min_length=1, max_length=MOST_AT_ONCE)
     group: Annotated[str, Taken("group")] | None = None
     since: Annotated[datetime | timedelta, Taken("moment")] | None = Field(None, description=_SINCE)
     until: Annotated[datetime | timedelta, Taken("moment")] | None = Field(None, description=_UNTIL)
