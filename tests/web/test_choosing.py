@@ -171,6 +171,29 @@ async def test_selected_rows_are_changed_and_their_filters_are_not(pages: httpx.
     assert "Select some rows first." in nothing.text
 
 
+@pytest.mark.parametrize(
+    ("place", "fields"),
+    [
+        ("/runs/apply", {"verb": "cancel", "train": "send_parcel"}),
+        ("/runs/apply", {"verb": "rerun", "state": "failed"}),
+        ("/queue/apply", {"verb": "cancel", "train": "send_parcel"}),
+        ("/dead-letters/resolve", {"verb": "requeue", "train": "read_feed"}),
+        ("/dead-letters/resolve", {"verb": "acknowledge", "note": "seen"}),
+    ],
+)
+async def test_no_selected_row_is_not_a_filter(
+    pages: httpx.AsyncClient, place: str, fields: dict[str, str]
+) -> None:
+    nouns = ("runs", "queue", "dead-letters")
+    before = [await found(pages, noun) for noun in nouns]
+
+    refused = await submit(pages, place.rpartition("/")[0], place, **fields, scope="selected")
+
+    assert refused.status_code == 422
+    assert "must be chosen by ids" in refused.text
+    assert [await found(pages, noun) for noun in nouns] == before
+
+
 async def test_a_heading_sorts_where_an_index_serves_it(pages: httpx.AsyncClient) -> None:
     assert "sort=start_time" not in (await pages.get("/runs")).text
     of_a_train = (await pages.get("/runs?train=send_parcel")).text

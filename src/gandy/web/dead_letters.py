@@ -250,6 +250,12 @@ class LetterForm(BulkForm):
     verb: Literal["requeue", "acknowledge"]
     note: Note = ""
 
+    def wanted(self) -> LetterFilter:
+        """Convert the filters for the desk; selected ids take none."""
+        if self.scope == "selected":
+            return LetterFilter()
+        return LetterFilter(**self.common())
+
 
 @pages.changes("/preview")
 async def preview(
@@ -261,7 +267,7 @@ async def preview(
     if form.scope == "selected":
         found = await desk.count_known(form.ids)
     else:
-        found = await desk.preview(LetterFilter(**form.common()))
+        found = await desk.preview(form.wanted())
     return here.page("dead_letters_confirm.html", form=form, found=found, preview=form.scope == "all")
 
 
@@ -271,7 +277,8 @@ async def resolve(
 ) -> Response:
     """Requeue or acknowledge the confirmed letters."""
     desk = desk_of(context, operator)
-    wanted = LetterFilter(**form.common())
+    wanted = form.wanted()
+    refuse_unclear_letters(form.chosen_ids, wanted, everything=form.scope == "all")
     if form.verb == "requeue":
         result = await (desk.requeue(form.ids) if form.scope == "selected" else desk.requeue_all(wanted))
         refuse_unknown(result, form.chosen_ids)

@@ -32,7 +32,9 @@ class RunsForm(BulkForm):
 
     def wanted(self) -> RunFilter:
         """Convert the filters for the desk; selected ids take none."""
-        return RunFilter() if self.chosen_ids else RunFilter(state=self.state, **self.common())
+        if self.scope == "selected":
+            return RunFilter()
+        return RunFilter(state=self.state, **self.common())
 
 
 class EntriesForm(BulkForm):
@@ -44,7 +46,7 @@ class EntriesForm(BulkForm):
 
     def wanted(self) -> EntryFilter:
         """Convert the filters for the desk; selected ids take none."""
-        if self.chosen_ids:
+        if self.scope == "selected":
             return EntryFilter()
         return EntryFilter(status=self.status, gate=self.gate, **self.common())
 
