@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import re
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -157,6 +159,64 @@ async def test_runs_of_a_filter_are_repeated_after_a_confirmation(pages: httpx.A
 
     done = await submit(pages, listing, "/runs/apply", **fields)
     assert f"{number[1]} queued again." in done.text
+
+
+FORM_FIELD = re.compile(r'<input type="hidden" name="(?!form_token)(\w+)" value="([^"]*)">')
+
+BULK_PAGES = [
+    ("/runs", "/runs/apply", {"verb": "rerun", "state": "failed", "train": "read_feed"}),
+    ("/queue", "/queue/apply", {"verb": "cancel", "train": "send_parcel"}),
+    ("/dead-letters", "/dead-letters/resolve", {"verb": "requeue", "train": "read_feed"}),
+    ("/dead-letters", "/dead-letters/resolve", {"verb": "acknowledge", "train": "read_feed", "note": "seen"}),
+]
+
+
+def hidden_fields(page: str) -> dict[str, str]:
+    return {name: html.unescape(value) for name, value in FORM_FIELD.findall(page)}
+
+
+@pytest.mark.parametrize(("listing", "action", "fields"), BULK_PAGES)
+async def test_the_form_of_a_confirmation_names_what_was_shown(
+    pages: httpx.AsyncClient, listing: str, action: str, fields: dict[str, str]
+) -> None:
+    asked = await submit(pages, listing, f"{listing}/preview", **fields, scope="all")
+    shown = re.search(r'Ids: <span class="mono">([\d, ]+)</span>', asked.text)
+    assert shown is not None
+    hidden = hidden_fields(asked.text)
+
+    assert hidden["scope"] == "selected"
+    assert hidden["ids"] == shown[1].replace(" ", "")
+    assert "train" not in hidden
+    note = {"note": fields["note"]} if "note" in fields else {}
+    done = await submit(pages, listing, action, **hidden, **note)
+    assert done.status_code == 200, done.text
+    number = len(hidden["ids"].split(","))
+    assert re.search(rf"\b{number} (queued again|cancelled|requeued|acknowledged)\.", done.text)
+
+
+@pytest.mark.parametrize(("listing", "action", "fields"), BULK_PAGES)
+async def test_a_confirmation_that_cannot_name_all_is_bounded_by_the_newest(
+    pages: httpx.AsyncClient,
+    listing: str,
+    action: str,
+    fields: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gandy.desk.choosing.walks.MOST_NAMED", 0)
+
+    asked = await submit(pages, listing, f"{listing}/preview", **fields, scope="all", since="2h")
+
+    hidden = hidden_fields(asked.text)
+    assert hidden["scope"] == "all"
+    assert hidden["train"] == fields["train"]
+    assert datetime.fromisoformat(hidden["since"]).tzinfo is not None
+    newest = int(hidden["before"]) - 1
+    assert f"up to the id {newest}; one that comes to match meanwhile is included" in asked.text
+    note = {"note": fields["note"]} if "note" in fields else {}
+    nothing = await submit(pages, listing, action, **{**hidden, **note, "before": "1"})
+    assert re.search(r"\b0 (queued again|cancelled|requeued|acknowledged)\.", nothing.text)
+    done = await submit(pages, listing, action, **hidden, **note)
+    assert re.search(r"\b[1-9]\d* (queued again|cancelled|requeued|acknowledged)\.", done.text)
 
 
 async def test_selected_rows_are_changed_and_their_filters_are_not(pages: httpx.AsyncClient) -> None:

@@ -254,7 +254,7 @@ class LetterForm(BulkForm):
         """Convert the filters for the desk; selected ids take none."""
         if self.scope == "selected":
             return LetterFilter()
-        return LetterFilter(**self.common())
+        return LetterFilter(before=self.before, **self.common())
 
 
 @pages.changes("/preview")
@@ -263,12 +263,17 @@ async def preview(
 ) -> Response:
     """Show how many letters an action would resolve, and ask for confirmation."""
     desk = desk_of(context, operator)
-    found: Preview | Count
     if form.scope == "selected":
-        found = await desk.count_known(form.ids)
-    else:
-        found = await desk.preview(form.wanted())
-    return here.page("dead_letters_confirm.html", form=form, found=found, preview=form.scope == "all")
+        count = await desk.count_known(form.ids)
+        return _confirm(here, form, count, form.selected(form.ids), is_preview=False)
+    found = await desk.preview(form.wanted())
+    return _confirm(here, form, found, form.confirmed(found), is_preview=True)
+
+
+def _confirm(
+    here: PageContext, form: LetterForm, found: Preview | Count, fields: dict[str, str], *, is_preview: bool
+) -> Response:
+    return here.page("dead_letters_confirm.html", form=form, fields=fields, found=found, preview=is_preview)
 
 
 @pages.changes("/resolve")
@@ -277,13 +282,13 @@ async def resolve(
 ) -> Response:
     """Requeue or acknowledge the confirmed letters."""
     desk = desk_of(context, operator)
-    wanted = form.wanted()
-    refuse_unclear_letters(form.chosen_ids, wanted, everything=form.scope == "all")
+    wanted, ids = form.wanted(), sorted(form.chosen_ids)
+    refuse_unclear_letters(ids, wanted, everything=form.scope == "all")
     if form.verb == "requeue":
-        result = await (desk.requeue(form.ids) if form.scope == "selected" else desk.requeue_all(wanted))
-        refuse_unknown(result, form.chosen_ids)
-        return here.done("/dead-letters", f"{len(result.requeued)} requeued.")
-    return await _acknowledge(here, desk, form.ids if form.scope == "selected" else wanted, form.note.strip())
+        result = await (desk.requeue(ids) if ids else desk.requeue_all(wanted))
+        refuse_unknown(result, ids)
+        return here.done("/dead-letters", _said(f"{len(result.requeued)} requeued", result))
+    return await _acknowledge(here, desk, ids or wanted, form.note.strip())
 
 
 @pages.changes("/{letter_id}/requeue")
@@ -324,4 +329,10 @@ async def _acknowledge(
     else:
         result = await desk.acknowledge(which, note)
         refuse_unknown(result, which)
-    return here.done("/dead-letters", f"{len(result.acknowledged)} acknowledged.")
+    return here.done("/dead-letters", _said(f"{len(result.acknowledged)} acknowledged", result))
+
+
+def _said(done: str, result: RequeueResult | AcknowledgeResult) -> str:
+    already = f", {len(result.resolved_before)} already resolved" if result.resolved_before else ""
+    unknown = f", {len(result.unknown)} not found" if result.unknown else ""
+    return f"{done}{already}{unknown}."
