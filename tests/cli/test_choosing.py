@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gandy.cli.listing import read_pages
 from gandy.desk.audit import Listed
+from gandy.desk.choosing import walks
 from gandy.desk.choosing.texts import MOST_ROWS, PAGE_ROWS
 from gandy.store.reading.listings import Search, SearchedRows
-from tests.doors.neighbours import CALLER, ids, rows, shared_url
+from tests.doors.neighbours import CALLER, ids, make_app, rows, send, shared_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,6 +129,55 @@ def test_many_runs_are_repeated_after_a_preview(market: Callable[..., Result], s
     (deed, *_) = rows(shared_url, "SELECT action, face FROM audit ORDER BY id DESC LIMIT 1")
     assert dict(deed) == {"action": "rerun", "face": "cli"}
     assert market("runs", "rerun", "777777", "888888", "--json").exit_code == 1
+
+
+class Arrival:
+    """An operator who agrees after other jobs of the same kind have arrived."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.number = 0
+
+    def answer(self, question: str, *, yes: bool) -> None:
+        assert not yes
+        self.number = int(re.findall(r"\d+", question)[0])
+        asyncio.run(self._arrive())
+
+    async def _arrive(self) -> None:
+        async with make_app(CALLER, self.url) as app:
+            await app.enqueue_many(send, [5, 6], delay=timedelta(days=1))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["queue", "cancel", "--train", "send"],
+        ["runs", "rerun", "--train", "send", "--state", "failed"],
+        ["runs", "cancel", "--train", "send"],
+        ["dead-letters", "requeue", "--all", "--train", "send"],
+        ["dead-letters", "acknowledge", "--all", "--note", "seen", "--train", "send"],
+    ],
+)
+@pytest.mark.parametrize("named", [1_000, 0])
+def test_what_arrives_before_the_answer_is_not_touched(
+    market: Callable[..., Result],
+    shared_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    named: int,
+) -> None:
+    monkeypatch.setattr(walks, "MOST_NAMED", named)
+    arrival = Arrival(shared_url)
+    monkeypatch.setattr("gandy.cli.bulk.confirm", arrival.answer)
+
+    ended = market(*arguments, "--json")
+
+    assert ended.exit_code == 0, ended.stderr
+    assert arrival.number >= 1
+    parts = json.loads(ended.stdout)
+    done = next(parts[key] for key in ("cancelled", "rerun", "requeued", "acknowledged") if key in parts)
+    assert len(done) + len(parts.get("asked_to_stop", ())) == arrival.number
+    assert ("comes to match meanwhile" in ended.stderr) is (named == 0)
 
 
 def test_letters_of_a_text_are_previewed_and_resolved(market: Callable[..., Result]) -> None:

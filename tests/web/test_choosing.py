@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import re
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -98,7 +100,7 @@ async def test_a_bulk_change_by_rest_is_previewed_and_then_done(client: httpx.As
     assert len((await changed(client, "queue/cancel", **queued))["cancelled"]) == len(done["rerun"])
 
     by_text = {"input_has": '"line":"b"', "note": "seen"}
-    letters = await changed(client, "dead-letters/acknowledge", **by_text, preview=True)
+    letters = await changed(client, "dead-letters/acknowledge", **by_text, all=True, preview=True)
     assert letters["jobs"] == 1
     assert letters["looked"]["rows"] >= 1
     closed = await changed(client, "dead-letters/acknowledge", **by_text, all=True)
@@ -111,6 +113,35 @@ async def test_a_preview_of_ids_and_a_change_of_everything_are_refused(client: h
     for body in ({"ids": [1], "preview": True}, {}, {"ids": [1], "train": "send_parcel"}):
         for place in ("runs/cancel", "runs/rerun", "queue/cancel"):
             assert (await client.post(f"{API}/{place}", json=body)).status_code == 422, (place, body)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({}, "must be chosen by ids, or by all=True, not by nothing"),
+        ({"train": "read_feed"}, "must be chosen by ids, or by all=True, not by nothing"),
+        ({"train": "read_feed", "preview": True}, "must be chosen by ids, or by all=True, not by nothing"),
+        ({"ids": [1], "all": True}, "must be chosen by ids, or by all=True, not by both"),
+        ({"ids": [1], "train": "read_feed"}, "filters must be given with all=True"),
+        ({"ids": []}, "at least 1 item"),
+        ({"ids": [], "all": True}, "at least 1 item"),
+    ],
+)
+async def test_letters_are_chosen_by_ids_or_by_all(
+    client: httpx.AsyncClient, body: dict[str, Any], said: str
+) -> None:
+    before = await found(client, "dead-letters")
+    for verb, more in (("requeue", {}), ("acknowledge", {"note": "seen"})):
+        answer = await client.post(f"{API}/dead-letters/{verb}", json={**body, **more})
+        assert answer.status_code == 422, (verb, answer.text)
+        assert said in answer.text
+    assert await found(client, "dead-letters") == before
+
+
+async def test_an_empty_list_of_ids_is_not_a_filter(client: httpx.AsyncClient) -> None:
+    for place in ("runs/cancel", "runs/rerun", "queue/cancel"):
+        answer = await client.post(f"{API}/{place}", json={"ids": [], "train": "send_parcel"})
+        assert answer.status_code == 422, (place, answer.text)
 
 
 async def test_runs_of_a_filter_are_repeated_after_a_confirmation(pages: httpx.AsyncClient) -> None:
@@ -130,6 +161,64 @@ async def test_runs_of_a_filter_are_repeated_after_a_confirmation(pages: httpx.A
     assert f"{number[1]} queued again." in done.text
 
 
+FORM_FIELD = re.compile(r'<input type="hidden" name="(?!form_token)(\w+)" value="([^"]*)">')
+
+BULK_PAGES = [
+    ("/runs", "/runs/apply", {"verb": "rerun", "state": "failed", "train": "read_feed"}),
+    ("/queue", "/queue/apply", {"verb": "cancel", "train": "send_parcel"}),
+    ("/dead-letters", "/dead-letters/resolve", {"verb": "requeue", "train": "read_feed"}),
+    ("/dead-letters", "/dead-letters/resolve", {"verb": "acknowledge", "train": "read_feed", "note": "seen"}),
+]
+
+
+def hidden_fields(page: str) -> dict[str, str]:
+    return {name: html.unescape(value) for name, value in FORM_FIELD.findall(page)}
+
+
+@pytest.mark.parametrize(("listing", "action", "fields"), BULK_PAGES)
+async def test_the_form_of_a_confirmation_names_what_was_shown(
+    pages: httpx.AsyncClient, listing: str, action: str, fields: dict[str, str]
+) -> None:
+    asked = await submit(pages, listing, f"{listing}/preview", **fields, scope="all")
+    shown = re.search(r'Ids: <span class="mono">([\d, ]+)</span>', asked.text)
+    assert shown is not None
+    hidden = hidden_fields(asked.text)
+
+    assert hidden["scope"] == "selected"
+    assert hidden["ids"] == shown[1].replace(" ", "")
+    assert "train" not in hidden
+    note = {"note": fields["note"]} if "note" in fields else {}
+    done = await submit(pages, listing, action, **hidden, **note)
+    assert done.status_code == 200, done.text
+    number = len(hidden["ids"].split(","))
+    assert re.search(rf"\b{number} (queued again|cancelled|requeued|acknowledged)\.", done.text)
+
+
+@pytest.mark.parametrize(("listing", "action", "fields"), BULK_PAGES)
+async def test_a_confirmation_that_cannot_name_all_is_bounded_by_the_newest(
+    pages: httpx.AsyncClient,
+    listing: str,
+    action: str,
+    fields: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gandy.desk.choosing.walks.MOST_NAMED", 0)
+
+    asked = await submit(pages, listing, f"{listing}/preview", **fields, scope="all", since="2h")
+
+    hidden = hidden_fields(asked.text)
+    assert hidden["scope"] == "all"
+    assert hidden["train"] == fields["train"]
+    assert datetime.fromisoformat(hidden["since"]).tzinfo is not None
+    newest = int(hidden["before"]) - 1
+    assert f"up to the id {newest}; one that comes to match meanwhile is included" in asked.text
+    note = {"note": fields["note"]} if "note" in fields else {}
+    nothing = await submit(pages, listing, action, **{**hidden, **note, "before": "1"})
+    assert re.search(r"\b0 (queued again|cancelled|requeued|acknowledged)\.", nothing.text)
+    done = await submit(pages, listing, action, **hidden, **note)
+    assert re.search(r"\b[1-9]\d* (queued again|cancelled|requeued|acknowledged)\.", done.text)
+
+
 async def test_selected_rows_are_changed_and_their_filters_are_not(pages: httpx.AsyncClient) -> None:
     (entry, *_) = (await found(pages, "queue", status="queued", gate="time"))["items"]
     fields = {"verb": "cancel", "scope": "selected", "train": "nobody", "ids": str(entry["id"])}
@@ -140,6 +229,29 @@ async def test_selected_rows_are_changed_and_their_filters_are_not(pages: httpx.
 
     nothing = await submit(pages, "/runs", "/runs/preview", verb="cancel", scope="selected")
     assert "Select some rows first." in nothing.text
+
+
+@pytest.mark.parametrize(
+    ("place", "fields"),
+    [
+        ("/runs/apply", {"verb": "cancel", "train": "send_parcel"}),
+        ("/runs/apply", {"verb": "rerun", "state": "failed"}),
+        ("/queue/apply", {"verb": "cancel", "train": "send_parcel"}),
+        ("/dead-letters/resolve", {"verb": "requeue", "train": "read_feed"}),
+        ("/dead-letters/resolve", {"verb": "acknowledge", "note": "seen"}),
+    ],
+)
+async def test_no_selected_row_is_not_a_filter(
+    pages: httpx.AsyncClient, place: str, fields: dict[str, str]
+) -> None:
+    nouns = ("runs", "queue", "dead-letters")
+    before = [await found(pages, noun) for noun in nouns]
+
+    refused = await submit(pages, place.rpartition("/")[0], place, **fields, scope="selected")
+
+    assert refused.status_code == 422
+    assert "must be chosen by ids" in refused.text
+    assert [await found(pages, noun) for noun in nouns] == before
 
 
 async def test_a_heading_sorts_where_an_index_serves_it(pages: httpx.AsyncClient) -> None:

@@ -111,13 +111,11 @@ def requeue(
     wanted = LetterFilter(**chosen)
     _refuse_unclear(letter_ids, wanted, everything=everything)
     if everything and not yes:
-        confirm_bulk(
-            "Requeue", with_session(call, lambda session: _desk(session).preview(wanted)), "dead letter"
-        )
+        letter_ids, wanted = _agreed("Requeue", call, wanted)
 
     async def work(session: CommandSession) -> RequeueResult:
         desk = _desk(session)
-        if everything:
+        if not letter_ids:
             return await desk.requeue_all(wanted, input_json=text, progress=tell_number)
         return await desk.requeue(letter_ids, input_json=text)
 
@@ -154,13 +152,11 @@ def acknowledge(
     wanted = LetterFilter(**chosen)
     _refuse_unclear(letter_ids, wanted, everything=everything)
     if everything and not yes:
-        confirm_bulk(
-            "Acknowledge", with_session(call, lambda session: _desk(session).preview(wanted)), "dead letter"
-        )
+        letter_ids, wanted = _agreed("Acknowledge", call, wanted)
 
     async def work(session: CommandSession) -> AcknowledgeResult:
         desk = _desk(session)
-        if everything:
+        if not letter_ids:
             return await desk.acknowledge_all(wanted, note, progress=tell_number)
         return await desk.acknowledge(letter_ids, note)
 
@@ -178,6 +174,13 @@ def _refuse_unclear(letter_ids: Sequence[int], wanted: LetterFilter, *, everythi
         raise click.UsageError("pass the ids of the letters, or --all")
     if not everything and wanted != LetterFilter():
         raise click.UsageError("filters select among --all; they cannot be combined with ids")
+
+
+def _agreed(verb: str, call: Call, wanted: LetterFilter) -> tuple[tuple[int, ...], LetterFilter]:
+    """Ask before many letters are resolved, and return those that were agreed to, the oldest first."""
+    found = with_session(call, lambda session: _desk(session).preview(wanted))
+    letter_ids, wanted = confirm_bulk(verb, found, wanted, what="dead letter")
+    return letter_ids[::-1], wanted
 
 
 def _explain(result: RequeueResult | AcknowledgeResult) -> int:

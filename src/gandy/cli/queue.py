@@ -199,11 +199,10 @@ def cancel(
 ) -> None:
     """Cancel entries: these, or all that match a filter; a run that has begun is asked to stop."""
     wanted = EntryFilter(status=status, gate=gate, **chosen)
-    if not entry_ids and not yes:
-        confirm_bulk(
-            "Cancel", with_session(call, lambda session: cancel_desk(session).preview_entries(wanted))
-        )
     progress = None if entry_ids else tell_progress
+    if not entry_ids and not yes:
+        found = with_session(call, lambda session: cancel_desk(session).preview_entries(wanted))
+        entry_ids, wanted = confirm_bulk("Cancel", found, wanted)
     result = with_session(call, lambda session: cancel_desk(session).entries(entry_ids, wanted, progress))
     ctx.exit(emit_cancelled(result, as_json=as_json))
 

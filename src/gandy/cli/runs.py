@@ -175,9 +175,10 @@ def cancel(
 ) -> None:
     """Cancel runs, started or not: these, or all that match a filter; they are not retried."""
     wanted = RunFilter(state=state, **chosen)
-    if not run_ids and not yes:
-        confirm_bulk("Cancel", with_session(call, lambda session: cancel_desk(session).preview_runs(wanted)))
     progress = None if run_ids else tell_progress
+    if not run_ids and not yes:
+        found = with_session(call, lambda session: cancel_desk(session).preview_runs(wanted))
+        run_ids, wanted = confirm_bulk("Cancel", found, wanted)
     result = with_session(call, lambda session: cancel_desk(session).runs(run_ids, wanted, progress))
     ctx.exit(emit_cancelled(result, as_json=as_json))
 
@@ -240,9 +241,10 @@ def rerun(
         return
     if text is not None:
         raise click.UsageError("--input replaces the input of a single run; pass one id")
-    if not run_ids and not yes:
-        confirm_bulk("Rerun", with_session(call, lambda session: rerun_desk(session).preview(wanted)))
     progress = None if run_ids else tell_number
+    if not run_ids and not yes:
+        found = with_session(call, lambda session: rerun_desk(session).preview(wanted))
+        run_ids, wanted = confirm_bulk("Rerun", found, wanted)
     result = with_session(call, lambda session: rerun_desk(session).runs(run_ids, wanted, progress))
     ctx.exit(emit_rerun(result, as_json=as_json))
 

@@ -177,6 +177,8 @@ class DeadLetterDesk:
             raise unknown
         owners = await self._database.read(narrowed_to_manifest(self._owners, wanted.manifest))
         walk = await self._database.read(begin_letter_walk())
+        if wanted.before is not None:
+            walk = replace(walk, until=min(walk.until, wanted.before - 1))
         page = replace(await self._database.read(dated(wanted)), limit=AT_ONCE)
         while ids := await self._database.read(next_awaiting(walk, page, owners)):
             yield ids

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from gandy.context import Context
-from gandy.desk.choosing.walks import Preview
+from gandy.desk.choosing.walks import Preview, refuse_unclear_letters
 from gandy.desk.dead_letters import DeadLetterDesk, LetterDetail, LetterSummary
 from gandy.desk.explain import Count
 from gandy.desk.jobs import read_deeds, read_story
@@ -109,6 +109,7 @@ async def requeue_several(
 ) -> ResolutionAnswer | PreviewAnswer:
     """Queue the jobs of letters again; letters that are already resolved are not changed."""
     desk = desk_of(context, operator)
+    refuse_unclear_letters(body.ids or [], body.wanted(), everything=body.all)
     if body.preview:
         return PreviewAnswer.of(await desk.preview(body.wanted()))
     if body.all:
@@ -124,6 +125,7 @@ async def acknowledge_several(
 ) -> ResolutionAnswer | PreviewAnswer:
     """Close letters without another run."""
     desk = desk_of(context, operator)
+    refuse_unclear_letters(body.ids or [], body.wanted(), everything=body.all)
     if body.preview:
         return PreviewAnswer.of(await desk.preview(body.wanted()))
     if body.all:
@@ -248,6 +250,12 @@ class LetterForm(BulkForm):
     verb: Literal["requeue", "acknowledge"]
     note: Note = ""
 
+    def wanted(self) -> LetterFilter:
+        """Convert the filters for the desk; selected ids take none."""
+        if self.scope == "selected":
+            return LetterFilter()
+        return LetterFilter(before=self.before, **self.common())
+
 
 @pages.changes("/preview")
 async def preview(
@@ -255,12 +263,17 @@ async def preview(
 ) -> Response:
     """Show how many letters an action would resolve, and ask for confirmation."""
     desk = desk_of(context, operator)
-    found: Preview | Count
     if form.scope == "selected":
-        found = await desk.count_known(form.ids)
-    else:
-        found = await desk.preview(LetterFilter(**form.common()))
-    return here.page("dead_letters_confirm.html", form=form, found=found, preview=form.scope == "all")
+        count = await desk.count_known(form.ids)
+        return _confirm(here, form, count, form.selected(form.ids), is_preview=False)
+    found = await desk.preview(form.wanted())
+    return _confirm(here, form, found, form.confirmed(found), is_preview=True)
+
+
+def _confirm(
+    here: PageContext, form: LetterForm, found: Preview | Count, fields: dict[str, str], *, is_preview: bool
+) -> Response:
+    return here.page("dead_letters_confirm.html", form=form, fields=fields, found=found, preview=is_preview)
 
 
 @pages.changes("/resolve")
@@ -269,12 +282,13 @@ async def resolve(
 ) -> Response:
     """Requeue or acknowledge the confirmed letters."""
     desk = desk_of(context, operator)
-    wanted = LetterFilter(**form.common())
+    wanted, ids = form.wanted(), sorted(form.chosen_ids)
+    refuse_unclear_letters(ids, wanted, everything=form.scope == "all")
     if form.verb == "requeue":
-        result = await (desk.requeue(form.ids) if form.scope == "selected" else desk.requeue_all(wanted))
-        refuse_unknown(result, form.chosen_ids)
-        return here.done("/dead-letters", f"{len(result.requeued)} requeued.")
-    return await _acknowledge(here, desk, form.ids if form.scope == "selected" else wanted, form.note.strip())
+        result = await (desk.requeue(ids) if ids else desk.requeue_all(wanted))
+        refuse_unknown(result, ids)
+        return here.done("/dead-letters", _said(f"{len(result.requeued)} requeued", result))
+    return await _acknowledge(here, desk, ids or wanted, form.note.strip())
 
 
 @pages.changes("/{letter_id}/requeue")
@@ -315,4 +329,10 @@ async def _acknowledge(
     else:
         result = await desk.acknowledge(which, note)
         refuse_unknown(result, which)
-    return here.done("/dead-letters", f"{len(result.acknowledged)} acknowledged.")
+    return here.done("/dead-letters", _said(f"{len(result.acknowledged)} acknowledged", result))
+
+
+def _said(done: str, result: RequeueResult | AcknowledgeResult) -> str:
+    already = f", {len(result.resolved_before)} already resolved" if result.resolved_before else ""
+    unknown = f", {len(result.unknown)} not found" if result.unknown else ""
+    return f"{done}{already}{unknown}."

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Unpack
 
 from gandy.app.verbs.face import Face, Verb, Verbs
 from gandy.app.verbs.values import NOT_GIVEN, chosen, input_json
+from gandy.desk.choosing.walks import refuse_unclear_letters
 from gandy.desk.dead_letters import DeadLetterDesk
-from gandy.errors import ValueBoundsError
 from gandy.settings.bounds import check
 from gandy.store.reading.listings import LetterFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Literal
 
     from gandy.app.keywords import FilterKeywords
@@ -65,7 +64,7 @@ class DeadLetterVerbs(Verbs[Face]):
     ) -> RequeueResult:
         """Queue the jobs of dead letters again: these, or all unresolved ones that match a filter."""
         wanted = self._wanted(filters)
-        _refuse_unclear(ids, wanted, everything=all)
+        refuse_unclear_letters(ids, wanted, everything=all)
         desk, text = self._desk(as_operator), input_json(input, of="of the letters")
         if all:
             return await desk.requeue_all(wanted, input_json=text)
@@ -87,7 +86,7 @@ class DeadLetterVerbs(Verbs[Face]):
     ) -> AcknowledgeResult:
         """Close dead letters without another run: these, or all unresolved ones that match a filter."""
         wanted = self._wanted(filters)
-        _refuse_unclear(ids, wanted, everything=all)
+        refuse_unclear_letters(ids, wanted, everything=all)
         desk = self._desk(as_operator)
         return await (desk.acknowledge_all(wanted, note) if all else desk.acknowledge(ids, note))
 
@@ -104,12 +103,3 @@ class DeadLetterVerbs(Verbs[Face]):
         return DeadLetterDesk(
             context.database, self._operator(as_operator), owners=context.owners, registry=context.registry
         )
-
-
-def _refuse_unclear(ids: Sequence[int], wanted: LetterFilter, *, everything: bool) -> None:
-    """Refuse a call that could mean other letters than the caller thinks."""
-    if bool(ids) == everything:
-        given = "both" if ids else "nothing"
-        raise ValueBoundsError("dead letters", "chosen by ids, or by all=True", f"by {given}")
-    if ids and wanted != LetterFilter():
-        raise ValueBoundsError("filters", "given with all=True", "with ids")

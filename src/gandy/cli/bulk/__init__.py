@@ -13,15 +13,17 @@ from gandy.desk.choosing.rerunning import RerunDesk
 if TYPE_CHECKING:
     from gandy.cli.session import CommandSession
     from gandy.desk.choosing.walks import Preview
-    from gandy.store.reading.listings import RerunResult
+    from gandy.store.reading.listings import Filter, RerunResult
 
 _LEFT_UNDONE = 1
 _MOST_PARTS = 20  #: lines of a preview
 _MOST_NAMED = 10
 
 
-def confirm_bulk(verb: str, found: Preview, what: str = "job") -> None:
-    """Print what a bulk verb will touch, and ask before it does."""
+def confirm_bulk(
+    verb: str, found: Preview, wanted: Filter, *, what: str = "job"
+) -> tuple[tuple[int, ...], Filter]:
+    """Print what a bulk verb will touch, ask before it does, and return what was agreed to."""
     for part in found.parts[:_MOST_PARTS]:
         say(f"  {part.jobs:>7,} {part.state.replace('_', ' ')} of {part.train}")
     if len(found.parts) > _MOST_PARTS:
@@ -31,8 +33,11 @@ def confirm_bulk(verb: str, found: Preview, what: str = "job") -> None:
         say(f"  ids: {', '.join(map(str, found.ids[:_MOST_NAMED]))}{more}")
     if remark := tell_looked(found.looked):
         say(remark)
+    if not found.is_named:
+        say(f"  all that match, up to id {found.newest}; one that comes to match meanwhile is included")
     number = f"{found.jobs} or more" if found.is_at_least else str(found.jobs)
     confirm(f"{verb} {number} {what if number == '1' else what + 's'}?", yes=False)
+    return found.confirmed(wanted)
 
 
 def rerun_desk(session: CommandSession) -> RerunDesk:

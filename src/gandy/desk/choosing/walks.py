@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Final, Generic
 
 from gandy.desk.choosing.texts import MOST_ROWS, search_listing
 from gandy.errors import ValueBoundsError
-from gandy.store.reading.listings import COUNTED, Filter, JobFilter, dated
+from gandy.store.reading.listings import COUNTED, Filter, JobFilter, LetterFilter, dated
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from gandy.desk.choosing.texts import Listing
     from gandy.model.owners import Owners
     from gandy.store.drivers.database import ReadingRunner
-    from gandy.store.reading.listings import SearchedRows
+    from gandy.store.reading.listings import Moment, SearchedRows
     from gandy.store.statements import Row
     from gandy.train.registry import Registry
 
@@ -45,6 +46,25 @@ class Preview:
     parts: tuple[PreviewPart, ...]
     ids: tuple[int, ...]  #: the first of them
     looked: SearchedRows | None  #: how far a search in texts looked
+    since: datetime | None = None  #: the time range that was looked at
+    until: datetime | None = None
+    before: int = 1  #: above all that was counted
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the ids are all that was counted."""
+        return not self.is_at_least and self.jobs <= MOST_NAMED
+
+    @property
+    def newest(self) -> int:
+        """The newest id that a change by the filter may touch."""
+        return self.before - 1
+
+    def confirmed(self, wanted: Filter) -> tuple[tuple[int, ...], Filter]:
+        """Return what a bulk verb takes once an operator has agreed: all named ids, or a bounded filter."""
+        if self.is_named and self.ids:
+            return self.ids, type(wanted)()
+        return (), replace(wanted, since=self.since, until=self.until, before=self.before)
 
 
 class JobWalk(Generic[Filter]):
@@ -67,6 +87,7 @@ class JobWalk(Generic[Filter]):
         self._database = database
         self._listing = listing
         self._wanted = wanted
+        self._before = wanted.before
         self._owners = owners
         self._registry = registry
         self._keep = keep
@@ -78,9 +99,8 @@ class JobWalk(Generic[Filter]):
 
         A filter with a name that nothing has is refused.
         """
-        page: Filter = replace(
-            await self._database.read(dated(self._wanted)), limit=limit or AT_ONCE, before=None
-        )
+        self._wanted = await self._database.read(dated(self._wanted))
+        page: Filter = replace(self._wanted, limit=limit or AT_ONCE)
         while most_reads is None or self.reads < most_reads:
             self.reads += 1
             left = MOST_ROWS - (self.looked.rows if self.looked else 0)
@@ -96,7 +116,8 @@ class JobWalk(Generic[Filter]):
             if found.next is None or is_over:
                 self.is_whole = True
                 return
-            page = replace(page, before=int(found.next))
+            self._before = int(found.next)
+            page = replace(page, before=self._before)
 
     async def ids(self) -> AsyncIterator[Sequence[int]]:
         """Yield the ids of the rows page by page."""
@@ -107,7 +128,9 @@ class JobWalk(Generic[Filter]):
         """Count what matches, up to the limit of counts, and of reads where matches are rare."""
         parts: Counter[tuple[str, str]] = Counter()
         ids: list[int] = []
+        newest: int | None = None
         async for rows in self.pages(_COUNTED_AT_ONCE, most_reads=_MOST_READS):
+            newest = newest or rows[0].id
             ids += [row.id for row in rows[: MOST_NAMED - len(ids)]]
             parts.update((row.train, self._listing.state_of(row)) for row in rows)
             if parts.total() >= COUNTED:
@@ -121,11 +144,24 @@ class JobWalk(Generic[Filter]):
             ),
             ids=tuple(ids),
             looked=self.looked,
+            since=_instant(self._wanted.since),
+            until=_instant(self._wanted.until),
+            before=self._bound(newest),
         )
+
+    def _bound(self, newest: int | None) -> int:
+        """Return what is above all matches; without a match, where the walk stopped."""
+        if newest is not None:
+            return newest + 1
+        return 1 if self.is_whole or self._before is None else self._before
 
     def _note(self, looked: SearchedRows | None) -> None:
         if looked is not None:
             self.looked = looked if self.looked is None else self.looked.plus(looked)
+
+
+def _instant(moment: Moment | None) -> datetime | None:
+    return moment if isinstance(moment, datetime) else None  # a walk has replaced periods by instants
 
 
 def both(first: Preview, second: Preview) -> Preview:
@@ -139,6 +175,9 @@ def both(first: Preview, second: Preview) -> Preview:
         parts=first.parts + second.parts,
         ids=tuple(dict.fromkeys(first.ids + second.ids))[:MOST_NAMED],
         looked=looked,
+        since=first.since,
+        until=first.until,
+        before=max(first.before, second.before),
     )
 
 
@@ -157,9 +196,19 @@ def refuse_unclear(what: str, ids: Sequence[int], wanted: JobFilter) -> None:
     """Refuse a call without ids and filter, which could mean everything, and a call with both."""
     given = chosen(wanted)
     is_filtered = any(value is not None for value in given.values())
+    is_filtered |= bool(ids) and wanted.before is not None
     if bool(ids) == is_filtered:
         by = "both" if is_filtered else "nothing"
         raise ValueBoundsError(what, f"chosen by ids, or by {', '.join(given)}", f"by {by}")
+
+
+def refuse_unclear_letters(ids: Sequence[int], wanted: LetterFilter, *, everything: bool) -> None:
+    """Refuse a call that could mean other letters than the caller thinks."""
+    if bool(ids) == everything:
+        given = "both" if ids else "nothing"
+        raise ValueBoundsError("dead letters", "chosen by ids, or by all=True", f"by {given}")
+    if ids and wanted != LetterFilter():
+        raise ValueBoundsError("filters", "given with all=True", "with ids")
 
 
 async def batches(ids: Sequence[int]) -> AsyncIterator[Sequence[int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from gandy.settings.bounds import BOUNDS, RefusedValueError
@@ -13,7 +13,7 @@ from gandy.web.bodies import MOST_AT_ONCE, Body, Id, LookedAnswer, Paged, Taken,
 from gandy.web.surroundings import PageQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Self
 
     from gandy.desk.choosing.walks import Preview
@@ -53,7 +53,7 @@ class ChosenQuery(Paged, Chosen):
 class ChosenBody(Body, Chosen):
     """The body of a bulk change."""
 
-    ids: list[Id] | None = Field(None, max_length=MOST_AT_ONCE)
+    ids: list[Id] | None = Field(None, min_length=1, max_length=MOST_AT_ONCE)
     group: Annotated[str, Taken("group")] | None = None
     since: Annotated[datetime | timedelta, Taken("moment")] | None = Field(None, description=_SINCE)
     until: Annotated[datetime | timedelta, Taken("moment")] | None = Field(None, description=_UNTIL)
@@ -116,10 +116,30 @@ class BulkForm(ChosenPageQuery):
     scope: Literal["selected", "all"] = "selected"
     ids: list[Id] = Field([], max_length=MOST_AT_ONCE)
 
+    @field_validator("ids", mode="before")
+    @classmethod
+    def _several_in_one_field(cls, given: object) -> object:
+        """Split ids that are joined by commas: a form has at most 1,000 fields."""
+        if not isinstance(given, list):
+            return given
+        return [part for each in given for part in (each.split(",") if isinstance(each, str) else [each])]
+
     def fields(self) -> dict[str, str]:
-        """Return the filters and the scope as hidden fields; the ids are repeated by the template."""
+        """Return the filters and the scope as hidden fields, without ids."""
         chosen = self.model_dump(mode="json", exclude_none=True, exclude={"before", "sort", "ids"})
         return {name: str(value) for name, value in chosen.items()}
+
+    def confirmed(self, found: Preview) -> dict[str, str]:
+        """Return the hidden fields of the confirmation: the ids found, or the filters and a bound."""
+        if found.is_named:
+            return self.selected(found.ids)
+        bounds = {"since": found.since, "until": found.until}
+        moments = {name: at.isoformat() for name, at in bounds.items() if at is not None}
+        return {**self.fields(), **moments, "before": str(found.before)}
+
+    def selected(self, ids: Sequence[int]) -> dict[str, str]:
+        """Return the hidden fields of a confirmation of these ids."""
+        return {"verb": self.fields()["verb"], "scope": "selected", "ids": ",".join(map(str, ids))}
 
     @property
     def chosen_ids(self) -> list[int]:

@@ -13,7 +13,7 @@ from gandy.desk.choosing.walks import Preview, preview_of_ids
 from gandy.errors import JobNotFoundError, RunNotFoundError
 from gandy.model.run import TrainState
 from gandy.store.cancelling import CancelResult
-from gandy.store.reading.listings import EntryFilter, Gate, RunFilter
+from gandy.store.reading.listings import EntryFilter, Gate, RerunResult, RunFilter
 from gandy.web.access.routes import Routes
 from gandy.web.choosing.filters import BulkForm
 from gandy.web.dependencies import CurrentContext, CurrentOperator, cancel_desk
@@ -32,7 +32,9 @@ class RunsForm(BulkForm):
 
     def wanted(self) -> RunFilter:
         """Convert the filters for the desk; selected ids take none."""
-        return RunFilter() if self.chosen_ids else RunFilter(state=self.state, **self.common())
+        if self.scope == "selected":
+            return RunFilter()
+        return RunFilter(state=self.state, before=self.before, **self.common())
 
 
 class EntriesForm(BulkForm):
@@ -44,9 +46,9 @@ class EntriesForm(BulkForm):
 
     def wanted(self) -> EntryFilter:
         """Convert the filters for the desk; selected ids take none."""
-        if self.chosen_ids:
+        if self.scope == "selected":
             return EntryFilter()
-        return EntryFilter(status=self.status, gate=self.gate, **self.common())
+        return EntryFilter(status=self.status, gate=self.gate, before=self.before, **self.common())
 
 
 @runs.changes("/preview")
@@ -72,7 +74,7 @@ async def apply_to_runs(
         repeated = await rerun_desk(context, operator).runs(form.chosen_ids, form.wanted())
         if form.chosen_ids and len(repeated.unknown) == len(form.chosen_ids):
             raise RunNotFoundError(form.chosen_ids[0])
-        return here.done("/queue", f"{len(repeated.rerun)} queued again.")
+        return here.done("/queue", _said_of_reruns(repeated))
     result = await cancel_desk(context, operator).runs(form.chosen_ids, form.wanted())
     if form.chosen_ids and len(result.unknown) == len(form.chosen_ids):
         raise RunNotFoundError(form.chosen_ids[0])
@@ -103,7 +105,8 @@ async def apply_to_entries(
 
 
 def _confirm(here: PageContext, form: BulkForm, found: Preview, *, what: str, path: str) -> Response:
-    return here.page("bulk_confirm.html", form=form, found=found, what=what, path_back=path)
+    fields = form.confirmed(found)
+    return here.page("bulk_confirm.html", form=form, fields=fields, found=found, what=what, path_back=path)
 
 
 def _said(result: CancelResult) -> str:
@@ -112,4 +115,15 @@ def _said(result: CancelResult) -> str:
         said.append(f"{len(result.asked)} asked to stop")
     if result.over:
         said.append(f"{len(result.over)} had already ended")
+    if result.unknown:
+        said.append(f"{len(result.unknown)} not found")
+    return ", ".join(said) + "."
+
+
+def _said_of_reruns(result: RerunResult) -> str:
+    said = [f"{len(result.rerun)} queued again"]
+    if result.not_over:
+        said.append(f"{len(result.not_over)} had not ended")
+    if result.unknown:
+        said.append(f"{len(result.unknown)} not found")
     return ", ".join(said) + "."
