@@ -56,7 +56,7 @@ BULK_FORMS: Mapping[str, Bulk] = {
         (404, {"ids": found.letters}),
         (200, {"all": True}),
         (200, {"all": True, "manifest": "parked"}),
-        (200, {"all": True, "train": "theirs_only"}),
+        (404, {"all": True, "train": "theirs_only"}),
     ],
     "/api/v1/dead-letters/acknowledge": lambda found: [
         *_each_letter(found, note="no"),
@@ -71,14 +71,14 @@ BULK_FORMS: Mapping[str, Bulk] = {
     ],
     "/api/v1/runs/cancel": lambda found: [
         (404, {"ids": found.jobs}),
-        (200, {"train": THEIRS}),
-        (200, {"manifest": THEIRS}),
+        (404, {"train": THEIRS}),
+        (404, {"manifest": THEIRS}),
         (200, {"train": "send", "state": "in_progress"}),
     ],
     "/api/v1/runs/rerun": lambda found: [
         (404, {"ids": found.jobs}),
-        (200, {"train": THEIRS}),
-        (200, {"manifest": THEIRS}),
+        (404, {"train": THEIRS}),
+        (404, {"manifest": THEIRS}),
         (200, {"train": "send", "state": "failed", "preview": True}),
         (200, {"error_has": "unlucky"}),
         (200, {"train": "send", "state": "failed"}),
@@ -103,7 +103,7 @@ BULK_FORMS: Mapping[str, Bulk] = {
     ],
     "/api/v1/queue/cancel": lambda found: [
         (404, {"ids": found.jobs}),
-        (200, {"train": THEIRS}),
+        (404, {"train": THEIRS}),
         (200, {"group": "etl"}),
     ],
     "/api/v1/manifests": lambda _: [
