@@ -45,7 +45,7 @@ def _resolved(found: Belongings) -> list[tuple[int, Mapping[str, Any]]]:
     for verb in ("requeue", "acknowledge"):
         forms += _each_letter(found, verb=verb, scope="selected", note="no")
         forms.append((303, {"verb": verb, "scope": "all", "note": "no"}))
-        forms.append((303, {"verb": verb, "scope": "all", "train": "theirs_only", "note": "no"}))
+        forms.append((404, {"verb": verb, "scope": "all", "train": "theirs_only", "note": "no"}))
     return forms
 
 

@@ -27,6 +27,7 @@ __all__ = ["migrated_url"]
 HTTP_REFUSED: Final = frozenset({400, 404, 409, 422})
 #: What a field must hold for the rest of its body to be looked at.
 USUAL: Final[Mapping[str, object]] = {
+    "all": True,  # of dead letters
     "external_id": "made-here", "train": "innocent", "note": "seen", "input": 1, "priority": 1,
     "scheduler": "gandy", "table": "t",
 }  # fmt: skip
