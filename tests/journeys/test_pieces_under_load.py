@@ -40,21 +40,22 @@ def url(postgres_server: PostgresServer) -> Iterator[str]:
 
 def test_no_run_is_lost_and_none_is_refused_while_pieces_are_opened(url: str, tmp_path: Path) -> None:
     app.configure({"database": {"url": url}})
-    with app as sync:
-        sync.enqueue_many(send, [Parcel(number=number) for number in range(PARCELS)])
+    sent = pieces = 0
     settings = {"GANDY_RETENTION_PIECE_BYTES": "1048576", "GANDY_RETENTION_INTERVAL": "100ms"}
     with fleet(url, tmp_path, **settings) as ships, psycopg.connect(url, autocommit=True) as link:
         ships.app = "tests.journeys.apps.parcels:app"
         keeper = ships.start("up", "--services", "lifecycle")
         worker = ships.start("work", "--workers", "2")
-        wait_until(lambda: left(link) == 0, "all jobs have ended", within=200)
-
-        runs, ids, pieces, lines, beside, completed = link.execute(PLACES).fetchone() or ()
+        while pieces < 3:  # a fast worker ends before the keeper has measured often enough
+            with app as sync:
+                sync.enqueue_many(send, [Parcel(number=sent + number) for number in range(PARCELS)])
+            sent += PARCELS
+            wait_until(lambda: left(link) == 0, "all jobs have ended", within=200)
+            runs, ids, pieces, lines, beside, completed = link.execute(PLACES).fetchone() or ()
         said = ships.log_of(worker) + ships.log_of(keeper)
 
-    assert (runs, ids, completed) == (PARCELS, PARCELS, PARCELS)
-    assert (lines, beside) == (PARCELS // 10, PARCELS // 10)
-    assert pieces >= 3
+    assert (runs, ids, completed) == (sent, sent, sent)
+    assert (lines, beside) == (sent // 10, sent // 10)
     assert [line for line in said.splitlines() if "not written" in line or "cannot be stored" in line] == []
 
 
