@@ -70,9 +70,8 @@ _FOLLOWERS: Final = 500
 def list_dependencies(owner: str, group: str | None) -> Operation[Rows]:
     """List the dependencies of an application, or those that touch one of its groups."""
     if group is None:
-        yield statement(
-            "keep_order"
-        )  # without statistics, all edges of an owner look few enough to be sorted
+        # Without statistics, all edges of an owner look few enough to be sorted.
+        yield statement("keep_order")
         return (yield statement("list_dependencies", owner=owner, members=_FOLLOWERS, limit=DRAWN))
     found = yield statement("find_group", owner=owner, name=group)
     if not found:
