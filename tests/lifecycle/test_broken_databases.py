@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from gandy.cli.main import main
 from gandy.clock import ManualClock
-from gandy.lifecycle import Contract, Table, older_than, plan
+from gandy.errors import TargetFaultError
+from gandy.lifecycle import Contract, Table, older_than, plan, sweep
 from gandy.lifecycle.reports import plan as plan_report
 from gandy.lifecycle.selection import foresight
 from tests.lifecycle.ground import NOW, ago
@@ -73,6 +74,25 @@ def test_a_file_that_another_process_locks_is_told_in_one_line(
     monkeypatch.setattr("gandy.lifecycle.database.target._BUSY_TIMEOUT_SECONDS", 0.0)
 
     assert_one_line(call(locked, contract, command), "database is locked")
+
+
+@pytest.mark.parametrize("journal", ["delete", "truncate", "persist", "memory"])
+def test_python_is_told_of_an_open_reader_that_keeps_a_file_from_being_written(
+    sqlite: Ground, journal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gandy.lifecycle.database.target._BUSY_TIMEOUT_SECONDS", 0.0)
+    sqlite.run("CREATE TABLE event (id {key}, at {instant})", "CREATE INDEX by_age ON event (at)")
+    sqlite.fill("event", [(1, ago(days=9))])
+    contracts = [Contract("app", [Table("event", [older_than("at", keep_for="7d")])])]
+    with closing(sqlite.connect()) as reader:
+        reader.execute(f"PRAGMA journal_mode = {journal}")
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM event").fetchall()
+
+        with pytest.raises(TargetFaultError, match="database is locked"):
+            sweep(contracts, sqlite.url)
+
+    assert sqlite.ids("event") == [1]
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, "release"])

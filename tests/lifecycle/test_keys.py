@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gandy.clock import ManualClock
-from gandy.lifecycle import Contract, SweepOptions, Table, older_than, run_contracts
+from gandy.lifecycle import Contract, SweepOptions, Table, check, older_than, run_contracts, terminal
 from gandy.lifecycle.database.numbers import decode_values, encode_values
 from gandy.sweep import Budget
 from tests.lifecycle.ground import NOW, ago
@@ -69,8 +69,6 @@ def test_a_sweep_resumes_by_keys_of_any_type(postgres: Ground, declared: str, ex
 
 
 def test_a_state_of_an_enumerated_type_is_compared(postgres: Ground) -> None:
-    from gandy.lifecycle import terminal  # noqa: PLC0415
-
     postgres.run(
         "CREATE TYPE state AS ENUM ('open', 'done')",
         "CREATE TABLE job (id bigint PRIMARY KEY, state state, at timestamptz)",
@@ -80,3 +78,31 @@ def test_a_state_of_an_enumerated_type_is_compared(postgres: Ground) -> None:
     postgres.sweep(Table("job", [terminal("state", states=["done"], at="at", keep_for="1d")]))
 
     assert postgres.ids("job") == [1]
+
+
+@pytest.mark.parametrize("column", ["text_state", "enumerated", "number", "place", "checked"])
+@pytest.mark.parametrize("known_first", [True, False])
+def test_a_state_that_its_column_cannot_have_is_refused_wherever_it_stands(
+    postgres: Ground, column: str, *, known_first: bool
+) -> None:
+    """A text column can have any; the others are refused by check, and by a sweep before it deletes."""
+    postgres.run(
+        "CREATE TYPE state AS ENUM ('open', 'done')",
+        "CREATE DOMAIN checked AS int",
+        "CREATE TABLE job (id bigint PRIMARY KEY, text_state text, enumerated state, number int, place uuid,"
+        " checked checked, at timestamptz)",
+        f"CREATE INDEX ON job ({column}, at)",
+    )
+    uuid = "00000000-0000-0000-0000-000000000001"
+    known: dict[str, str | int] = {"text_state": "done", "enumerated": "done", "place": uuid}
+    postgres.fill("job", [(1, "done", "done", 1, uuid, 1, ago(days=9))])
+    states = [known.get(column, 1), "nope"]
+    rule = terminal(column, states=states if known_first else states[::-1], at="at", keep_for="1d")
+    is_possible = column == "text_state"
+
+    found = check([Contract("app", [Table("job", [rule])])], postgres.url)
+    report = postgres.sweep(Table("job", [rule]))
+
+    assert any(finding.severity.stops for finding in found) is not is_possible
+    assert report.is_clean is is_possible
+    assert postgres.ids("job") == ([] if is_possible else [1])

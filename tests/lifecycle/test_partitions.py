@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.clock import ManualClock
-from gandy.lifecycle import Contract, SweepOptions, Table, check, drop_partition, expires, keep, plan
+from gandy.lifecycle import (
+    Contract,
+    SweepOptions,
+    Table,
+    check,
+    drop_partition,
+    expires,
+    keep,
+    older_than,
+    plan,
+    run_contracts,
+)
 from gandy.lifecycle.database.dialect import LockPatience
 from tests.lifecycle.ground import NOW, ago
 from tests.support.waiting import wait_until
@@ -106,6 +117,53 @@ def test_a_partition_that_the_database_keeps_does_not_keep_the_others(postgres: 
     assert ["event_older cannot be dropped" in failure.error for failure in report.failures] == [True]
     assert (postgres.ids("event"), report.counts) == ([1], {"event": 1})
     assert [(rule.rows, rule.batches) for rule in report.rules] == [(1, 1)]
+
+
+@pytest.mark.parametrize("owner", ["event", "event_older"])
+def test_a_delete_trigger_that_no_drop_fires_stops_the_rule_until_it_is_listed(
+    postgres: Ground, owner: str
+) -> None:
+    make_ranges(postgres)
+    postgres.run(
+        "CREATE TABLE audit (id bigint)",
+        "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN INSERT INTO audit VALUES (OLD.id); RETURN OLD; END $$",
+        f"CREATE TRIGGER audited AFTER DELETE ON {owner} FOR EACH ROW EXECUTE FUNCTION note()",
+    )
+    name = "audited" if owner == "event" else "event_older.audited"
+
+    report = postgres.sweep(DROPS)
+    listed = postgres.sweep(Table("event", DROPS.rules, triggers=[name]))
+
+    assert "does not fire when a partition is dropped" in report.failures[0].error
+    assert f'triggers = ["{name}"]' in report.failures[0].error or owner == "event_older"
+    assert listed.is_clean, listed.failures
+    assert (postgres.ids("event"), postgres.ids("audit")) == ([], [])
+
+
+@pytest.mark.parametrize("rules", ["rows", "partitions"])
+@pytest.mark.parametrize("are_two", [False, True], ids=["one contract", "another contract"])
+def test_a_partition_and_its_table_cannot_both_have_rules(
+    postgres: Ground, rules: str, *, are_two: bool
+) -> None:
+    make_ranges(postgres)
+    postgres.run("ALTER TABLE event ADD PRIMARY KEY (id, at)")
+    own = Table("event_old", [older_than("at", keep_for="1d")])
+    whole = Table("event", [older_than("at", keep_for="1d")] if rules == "rows" else list(DROPS.rules))
+    contracts = (
+        [Contract("one", [own]), Contract("two", [whole])] if are_two else [Contract("one", [own, whole])]
+    )
+
+    found = check(contracts, postgres.url)
+    by = SweepOptions(clock=ManualClock(NOW))
+    reports = run_contracts(contracts, postgres.url, options=by)
+
+    assert [each.table for each in found if "is a partition of public.event" in str(each)] == ["event_old"]
+    failures = [failure for report in reports for failure in report.failures]
+    assert [(failure.table, "put its rules there" in failure.error) for failure in failures] == [
+        ("event_old", True)
+    ]
+    assert postgres.ids("event") == []  # by the rule of the table
 
 
 def test_a_hold_set_while_the_drop_waits_for_its_lock_holds(postgres: Ground) -> None:

@@ -145,6 +145,24 @@ def test_a_stale_cursor_goes_only_once_the_log_is_pruned_past_it(ground: Ground)
     assert ground.ids("consumer") == [2]
 
 
+def test_a_log_with_a_row_of_unknown_age_keeps_its_cursors(ground: Ground) -> None:
+    ground.run(
+        "CREATE TABLE log (id {key}, created_at {instant})",
+        "CREATE TABLE consumer (id {key}, updated_at {instant})",
+    )
+    ground.fill("log", [(1, None), (2, ago(hours=1))])
+    ground.fill("consumer", [(1, ago(hours=25))])
+    cursors = Table("consumer", [stale_cursor("updated_at", keep_for="24h", log="log", log_at="created_at")])
+
+    ground.sweep(cursors)
+    while_the_age_is_unknown = ground.ids("consumer")
+    ground.run("DELETE FROM log WHERE id = 1")
+    ground.sweep(cursors)
+
+    assert while_the_age_is_unknown == [1]
+    assert ground.ids("consumer") == []
+
+
 def test_a_legal_hold_is_taken_by_no_rule(ground: Ground) -> None:
     ground.run("CREATE TABLE doc (id {key}, owner bigint NOT NULL, at {instant}, hold {flag})")
     held = ground.kind == "postgresql" or 1

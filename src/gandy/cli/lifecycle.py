@@ -14,7 +14,6 @@ from gandy.cli.lifecycle_sources import Sources, attended, left_over, log_events
 from gandy.cli.measures.stats import growth
 from gandy.cli.options import confirm, example, json_option, yes_option
 from gandy.cli.output import emit_json, emit_rows, human, print_text, say
-from gandy.errors import GandyError, TargetFaultError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,34 +33,7 @@ target_option = click.option(
 table_option = click.option("--table", metavar="T", help="Only this table.")
 
 
-class DatabaseGroup(click.Group):
-    """A group that reports errors of the target database as one line."""
-
-    def invoke(self, ctx: click.Context) -> object:
-        """Run the command and convert driver errors to GandyError."""
-        try:
-            return super().invoke(ctx)
-        except Exception as error:
-            refusal = _refusal(error)
-            if refusal is None:
-                raise
-            raise refusal from error
-
-
-def _refusal(error: Exception) -> GandyError | None:
-    """Convert an error of the database driver; return None for any other error."""
-    if "sqlalchemy" not in sys.modules:  # an extra; without it no driver error is possible
-        return None
-    from psycopg import Error  # noqa: PLC0415  # slow to import
-    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415  # the same
-
-    from gandy.lifecycle.database.failures import said  # noqa: PLC0415  # the same
-
-    return TargetFaultError(said(error)) if isinstance(error, DBAPIError | Error) else None
-
-
 @click.group(
-    cls=DatabaseGroup,
     epilog=example("gandy lifecycle plan --contract lifecycle.toml --target postgresql:///app"),
 )
 def lifecycle() -> None:

@@ -218,8 +218,9 @@ class Judge:
         kind = self.shape.table(label).column(column).kind
         mine = self.world.rows[place[0]][place[1]][rule.entry["stale_cursor"]]
         return any(
-            row[column] is not None
-            and (rank(row[column], kind) < rank(mine, kind) or not is_instant(row[column], kind))
+            row[column] is None
+            or rank(row[column], kind) < rank(mine, kind)
+            or not is_instant(row[column], kind)
             for mark, row in self.world.rows[label].items()
             if (label, mark) not in gone
         )

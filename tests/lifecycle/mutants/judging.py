@@ -143,6 +143,34 @@ KEYS = [
         tests=["test_writers.py"],
     ),
     Mutant(
+        breaks="the stop for a child whose rows nothing identifies",
+        file="selection/children.py",
+        old="        elif not child.is_partitioned:",
+        new="        elif False:",
+        tests=["test_row_ids.py"],
+    ),
+    Mutant(
+        breaks="the rows of a log whose age is unknown",
+        file="selection/shapes.py",
+        old="if log.columns[rule.log_at].is_nullable",
+        new="if False",
+        tests=["test_rules.py"],
+    ),
+    Mutant(
+        breaks="the stop for a partition whose table has rules",
+        file="selection/shapes.py",
+        old="if roots and not declared.only_keeps:",
+        new="if False:",
+        tests=["test_partitions.py"],
+    ),
+    Mutant(
+        breaks="the stop for a trigger that a drop passes over",
+        file="selection/findings.py",
+        old="_raise_if_any([*self._elsewhere(self.target), *passed_over])",
+        new="_raise_if_any([*self._elsewhere(self.target)])",
+        tests=["test_partitions.py"],
+    ),
+    Mutant(
         breaks="the question whether the log was read",
         file="selection/shapes.py",
         old="guards=(~unread,))",
@@ -245,6 +273,13 @@ NUMBERS = [
         old="within = and_(column >= _whole(self.low), column <= _whole(bound))",
         new="within = and_(column <= _whole(bound))",
         tests=["test_unit_windows.py", "test_units.py"],
+    ),
+    Mutant(
+        breaks="the search for a name of the row id that no column has",
+        file="database/sqlite.py",
+        old="if name not in taken)",
+        new="if name)",
+        tests=["test_row_ids.py"],
     ),
     Mutant(
         breaks="the upper end of a unit's window",

@@ -70,7 +70,7 @@ class IndexAdvisor:
 
     def _advise_age(self, resolved: Resolved, walk: AgeWalk) -> None:
         if not self._is_served(walk):
-            self._missing(resolved, walk.table, _with_key(walk.table, (*walk.equals, walk.instant)))
+            self._missing(resolved, walk.table, _with_key(walk.table, (*walk.pinned, walk.instant)))
 
     def asks_nothing(self, resolved: Resolved) -> bool:
         """Whether all results for the rule are cached, so that it needs no savepoint."""
@@ -97,7 +97,8 @@ class IndexAdvisor:
 
     def _question(self, walk: AgeWalk) -> Hashable:
         statement = self._first_batch(walk).compile(dialect=self.connection.dialect)
-        return "served", str(statement), walk.instant, walk.equals, walk.table.fingerprint
+        values = repr(walk.equals)  # the statement has parameters, and a value may not fit its column
+        return "served", str(statement), walk.instant, values, walk.table.fingerprint
 
     def _first_batch(self, walk: AgeWalk) -> Select[Any]:
         return nth_row(walk.frozen_at(self.now), None, _USUAL_BATCH)
@@ -147,7 +148,7 @@ class IndexAdvisor:
 def _is_led_to(walk: AgeWalk, index: str | None) -> bool:
     """Check the columns too: a plan also reports an index condition for a filter over a whole index."""
     columns = walk.table.index_columns(index)
-    return columns is None or _leads_to(columns, walk.instant, pinned=walk.equals)
+    return columns is None or _leads_to(columns, walk.instant, pinned=walk.pinned)
 
 
 def _is_for_all_rows(table: TableFacts, index: str | None) -> bool:

@@ -161,8 +161,8 @@ class Dialect(Protocol):
         """Return the type for passing and reading values: converted, or as they are stored."""
         ...
 
-    def row_identity(self) -> ColumnFacts | None:
-        """Return the hidden column that identifies rows of a table without a key."""
+    def row_identity(self, columns: Collection[str]) -> ColumnFacts | None:
+        """Return the hidden column that identifies the rows of a table, or None; its columns may hide it."""
         ...
 
     def form_of(

@@ -300,9 +300,13 @@ class SchemaFacts:
 
     def find(self, name: str, schema: str | None = None) -> TableFacts | None:
         """Return the table of this name or None; without a schema, the first on the search path."""
-        schemas = [schema] if schema is not None else [*self.search_path, self.default_schema]
-        found = (self.tables.get(TableName(each, name)) for each in schemas)
+        found = (self.tables.get(each) for each in self.meant(name, schema))
         return next((facts for facts in found if facts is not None), None)
+
+    def meant(self, name: str, schema: str | None = None) -> Iterator[TableName]:
+        """Yield the tables that a name may mean, whether they were read or not."""
+        schemas = [schema] if schema is not None else [*self.search_path, self.default_schema]
+        return (TableName(each, name) for each in schemas)
 
     def referring_to(self, parent: TableName) -> tuple[ForeignKey, ...]:
         """The foreign keys whose rows refer to the table's rows."""
@@ -353,7 +357,7 @@ def _table(dialect: Dialect, catalogue: Catalogue, name: TableName) -> TableFact
     described = catalogue.tables[name]
     is_partitioned = name in catalogue.lineage.partitioned
     key = _key(described.columns, described.primary_key, described.indexes)
-    hidden = None if key or is_partitioned else dialect.row_identity()
+    hidden = None if key or is_partitioned else dialect.row_identity(described.columns)
     shown = described.columns if hidden is None else {**described.columns, hidden.name: hidden}
     return TableFacts(
         name=name,

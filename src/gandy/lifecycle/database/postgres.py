@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection, Select, bindparam, cast, func, literal, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import (
@@ -112,7 +113,7 @@ class Postgres(PostgresPartitions, Dialect):
         try:
             yield
         finally:
-            if not driver.closed:
+            if driver.info.transaction_status is TransactionStatus.IDLE:  # else a ROLLBACK has failed
                 driver.read_only = None
 
     @override
@@ -182,7 +183,7 @@ class Postgres(PostgresPartitions, Dialect):
         return declared
 
     @override
-    def row_identity(self) -> ColumnFacts | None:
+    def row_identity(self, columns: Collection[str]) -> ColumnFacts | None:
         return ColumnFacts("ctid", _RowAddress(), is_nullable=False)
 
     @override

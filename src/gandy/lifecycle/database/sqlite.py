@@ -57,6 +57,7 @@ _STEPS_BETWEEN_LOOKS = 100_000  # of the virtual machine: about a millisecond
 _COUNTED_FILE = 256 * 1024**2  # bytes: the tables of a larger file are not counted for a sample
 _MADE_BY_ITSELF = "sqlite_autoindex_"
 _ROW_COMPARISON = ")>(?"
+_ROW_IDS = ("rowid", "_rowid_", "oid")
 _MACHINE = platform.node()
 
 
@@ -149,8 +150,11 @@ class Sqlite(Dialect):
         return NullType()
 
     @override
-    def row_identity(self) -> ColumnFacts | None:
-        return ColumnFacts("rowid", NullType(), is_nullable=False)
+    def row_identity(self, columns: Collection[str]) -> ColumnFacts | None:
+        """Choose a name of the row id that no column has: an ordinary column of that name hides it."""
+        taken = {name.lower() for name in columns}
+        free = (name for name in _ROW_IDS if name not in taken)
+        return next((ColumnFacts(name, NullType(), is_nullable=False) for name in free), None)
 
     @override
     def form_of(
@@ -218,7 +222,10 @@ class Sqlite(Dialect):
         size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
         if connection.execute(text(size)).scalar_one() <= _COUNTED_FILE:
             return self.size(connection, table)
-        rowid: ColumnElement[int] = column("rowid", Integer)
+        identity = self.row_identity(table.columns)
+        if identity is None:
+            return None
+        rowid: ColumnElement[int] = column(identity.name, Integer)
         span = select(func.max(rowid) - func.min(rowid) + 1).select_from(table.clause)
         try:
             rows = connection.execute(span).scalar_one()

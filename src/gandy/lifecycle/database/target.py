@@ -21,7 +21,7 @@ from sqlalchemy.pool import NullPool
 from sqlalchemy.util import LRUCache
 from typing_extensions import override
 
-from gandy.errors import DatabaseUnreachableError, UnsafeSearchPathError
+from gandy.errors import DatabaseUnreachableError, TargetFaultError, UnsafeSearchPathError
 from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.numbers import bind_texts, read_text
 from gandy.lifecycle.database.postgres import Postgres
@@ -195,7 +195,7 @@ class TargetSession:
 
 @contextmanager
 def open_target(target: str, *, clock: Clock | None = None) -> Iterator[TargetSession]:
-    """Connect for the duration of one call."""
+    """Connect for the duration of one call; an unhandled error of the driver becomes a TargetFaultError."""
     found = read_url(target)
     dialect: Dialect = Sqlite() if found.kind == "sqlite" else Postgres()
     engine = _engine(_sqlite_url(found) if found.kind == "sqlite" else _postgres_url(found))
@@ -204,7 +204,10 @@ def open_target(target: str, *, clock: Clock | None = None) -> Iterator[TargetSe
     except DBAPIError as error:
         raise DatabaseUnreachableError(found.shown, said(error)) from error
     with connection:
-        yield TargetSession(connection, dialect, clock)
+        try:
+            yield TargetSession(connection, dialect, clock)
+        except (DBAPIError, psycopg.Error) as error:
+            raise TargetFaultError(said(error)) from error
 
 
 def _sqlite_url(found: DatabaseUrl) -> URL:

@@ -96,6 +96,16 @@ class NotCoveredError(ValueError):
     """A reference that stops the rule; the message names it."""
 
 
+def must_be_identifiable(table: TableFacts) -> None:
+    """Raise an error if no key or hidden column identifies the rows that the table's rules would delete."""
+    if table.key:
+        return
+    why = "is partitioned" if table.is_partitioned else "has columns that hide the row id of SQLite"
+    raise NotCoveredError(
+        f"{table.name} {why}, and has no key without NULLs: no statement can identify its rows"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
     """The references to a table, judged against its contract."""
@@ -142,6 +152,8 @@ class Family:
             )
         if mode is ChildMode.SET_NULL:
             _must_be_nullable(child, key)
+        elif not child.is_partitioned:  # rows of partitions are locked by their address
+            must_be_identifiable(child)
         if mode is ChildMode.CASCADE and not key.is_enforced:
             raise NotCoveredError(f"the foreign key {key.name} of {key} is {_OFF}, so nothing would cascade")
         if mode is ChildMode.CASCADE and key.on_delete != "CASCADE":

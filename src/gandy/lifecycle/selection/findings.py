@@ -111,8 +111,9 @@ class Obstacles:
         _raise_if_any(list(_missing(_Need(table=log))))
 
     def judge_dropping(self) -> None:
-        """Raise an error if the role may not drop partitions of the table."""
-        _raise_if_any(list(self._elsewhere(self.target)))
+        """Raise an error if the role may not drop partitions, or if a drop would pass over a trigger."""
+        passed_over = self._unlisted([self.target], happens="does not fire when a partition is dropped")
+        _raise_if_any([*self._elsewhere(self.target), *passed_over])
         if self.target.standing.owns:
             return
         role, name = self.target.standing.role, self.target.name
@@ -169,13 +170,15 @@ class Obstacles:
             )
             yield Obstacle(f"{message} them", "Give each of these tables rules of its own", field="name")
 
-    def _unlisted(self, tables: Iterable[TableFacts]) -> Iterator[Obstacle]:
+    def _unlisted(
+        self, tables: Iterable[TableFacts], *, happens: str = "fires when rows of it are deleted"
+    ) -> Iterator[Obstacle]:
         for table in tables:
             for trigger in table.standing.delete_triggers:
                 name = self._spelled(table, trigger)
                 if name not in self.resolved.triggers:
                     self.resolved.triggers.append(name)
-                message = f"the trigger {trigger.name} of {trigger.table} fires when rows of it are deleted"
+                message = f"the trigger {trigger.name} of {trigger.table} {happens}"
                 self.resolved.note(Severity.INFORMATION, message, field="triggers")
                 if not self._spellings(table, trigger).intersection(self.resolved.declared.triggers):
                     remedy = f'Check what it does, then add it to the table: triggers = ["{name}"]'

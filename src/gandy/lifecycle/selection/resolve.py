@@ -43,9 +43,9 @@ def _holds_null_keys(connection: Connection, facts: TableFacts) -> bool:
 
 
 def _by_row(dialect: Dialect, facts: TableFacts) -> TableFacts:
-    identity = dialect.row_identity()
+    identity = dialect.row_identity(facts.columns)
     if identity is None:
-        return facts
+        return replace(facts, key=())
     shown = {**facts.columns, identity.name: identity}
     clause = table_clause(facts.name, shown, dialect.stored_type)
     return replace(facts, key=(identity,), clause=clause)

@@ -10,7 +10,14 @@ from sqlalchemy import ColumnElement, exists, literal, or_, select
 from gandy.lifecycle.contract.base import AgeRule, RowRule
 from gandy.lifecycle.contract.rules import Cap, DropPartition, Inline, Keep, Rule, Singleton, StaleCursor
 from gandy.lifecycle.database.instants import InstantKind, is_strange_text
-from gandy.lifecycle.selection.children import ColumnReader, Family, NotCoveredError, WrongFieldError
+from gandy.lifecycle.selection.children import (
+    ColumnReader,
+    Family,
+    NotCoveredError,
+    UnjudgedError,
+    WrongFieldError,
+    must_be_identifiable,
+)
 from gandy.lifecycle.selection.findings import Obstacle, Obstacles, ObstructedError, Severity
 from gandy.lifecycle.selection.holds import Holds, any_held, is_held
 from gandy.lifecycle.selection.walks import (
@@ -61,8 +68,10 @@ class RuleShaper:
 
     def shape(self, rule: Rule) -> None:
         """Add what the rule does in this database: its walks, its watch, or a finding."""
-        if isinstance(rule, RowRule) and not self.facts.key:
-            raise NotCoveredError("the table is partitioned and has no key that identifies its rows")
+        if isinstance(rule, RowRule):
+            must_be_identifiable(self.facts)
+        if rule.deletes:
+            self._must_be_bounded_once()
         match rule:
             case StaleCursor():
                 unread = self._unread(rule)
@@ -82,6 +91,22 @@ class RuleShaper:
             case _:
                 assert_never(rule)
 
+    def _must_be_bounded_once(self) -> None:
+        """Refuse rules of a partition whose table has rules as well: both would take the same rows."""
+        lineage = self.schema.lineage
+        if self.facts.name not in lineage.partitions:
+            return
+        above = set(lineage.ancestors(self.facts.name))
+        for contract in self.contracts:
+            for declared in contract.tables:
+                roots = above.intersection(self.schema.meant(declared.name, declared.schema))
+                if roots and not declared.only_keeps:
+                    raise UnjudgedError(
+                        "name",
+                        f"is a partition of {roots.pop()}, which the contract {contract.name} bounds already; put "
+                        "its rules there",
+                    )
+
     def _ages(self, rule: AgeRule, guards: Columns = ()) -> Iterator[AgeWalk]:
         """Yield a walk for each age of the rule."""
         for key, age in zip(rule.keys, rule.ages, strict=True):
@@ -95,7 +120,7 @@ class RuleShaper:
                 instant=age.instant,
                 form=self.reader.form(age.field, age.instant, unit=rule.unit),
                 keep_for=age.keep_for,
-                equals=tuple(name for name, _ in age.equals),
+                equals=age.equals,
                 conditions=(*more, *self.holds.not_held(self.facts)),
                 guards=(*guards, *surrounding),
                 children=children,
@@ -123,13 +148,14 @@ class RuleShaper:
         at = log.clause.c[rule.log_at]
         older = select(1).where(at < self.facts.clause.c[rule.column])
         unread = exists(older.correlate(self.facts.clause))
-        if log_form.kind is InstantKind.TEXT:  # no instant, no known age: it counts as unread
-            strange = select(1).select_from(log.clause).where(is_strange_text(at, log_form))
-            return or_(unread, exists(strange))
-        if form.window is None:
-            return unread
-        # A number that is not an instant of the unit has no known age: it counts as unread.
-        return or_(unread, exists(select(1).select_from(log.clause).where(form.window.above(at))))
+        # What is no instant has no known age, and counts as unread: NULL, strange texts, numbers of no unit.
+        ageless: list[ColumnElement[bool]] = [at.is_(None)] if log.columns[rule.log_at].is_nullable else []
+        if log_form.kind is InstantKind.TEXT:
+            ageless.append(is_strange_text(at, log_form))
+        elif form.window is not None:
+            ageless.append(form.window.above(at))
+        rows = select(1).select_from(log.clause)
+        return or_(unread, *(exists(rows.where(condition)) for condition in ageless))
 
     @property
     def obstacles(self) -> Obstacles:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gandy.lifecycle.contract.base import AgeRule
+    from gandy.lifecycle.contract.fields import Scalar
     from gandy.lifecycle.contract.rules import Cap, DropPartition, Inline, Keep
     from gandy.lifecycle.database.facts import TableFacts, Trigger
     from gandy.lifecycle.state.progress import RuleKey
@@ -93,7 +94,7 @@ class AgeWalk:
     instant: str
     form: Form
     keep_for: timedelta
-    equals: tuple[str, ...] = ()  # columns that the conditions pin to one value, for the index
+    equals: tuple[tuple[str, Scalar], ...] = ()  # what the first conditions pin
     conditions: Columns = ()
     guards: Columns = ()  # conditions that read other rows than the deleted row
     children: tuple[Child, ...] = ()
@@ -109,6 +110,11 @@ class AgeWalk:
     def retention(self) -> int:
         """The retention to be confirmed, as a number that shrinks if more is deleted."""
         return self.keep_for // timedelta(milliseconds=1)
+
+    @property
+    def pinned(self) -> tuple[str, ...]:
+        """The columns that the conditions pin to one value, which may lead an index."""
+        return tuple(name for name, _ in self.equals)
 
     def frozen_at(self, now: datetime) -> Selection:
         """The rows that are dead at this instant."""

@@ -10,7 +10,6 @@ from threading import Lock
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-import psycopg
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from gandy.clock import MOST_DRIFT, STEADY_FOR, ClockWatch
@@ -20,6 +19,7 @@ from gandy.errors import (
     GandyError,
     StateObstructedError,
     SweepLeaseLostError,
+    TargetFaultError,
 )
 from gandy.lifecycle.advisor.survey import Survey, of_one_database, survey
 from gandy.lifecycle.contract.tables import gathered
@@ -178,12 +178,12 @@ def _keep(kept: _Kept, target: str | None, by: SweepOptions, *, table: str | Non
         DatabaseUnreachableError,
         StateObstructedError,
         SQLAlchemyError,
-        psycopg.Error,
         SweepLeaseLostError,
+        TargetFaultError,
     ) as error:
         if by.is_strict and not report.failures:
             raise
-        _failed_whole(report, by, said(error))
+        _failed_whole(report, by, error.problem if isinstance(error, TargetFaultError) else said(error))
     except GandyError:
         raise
     except Exception as error:  # noqa: BLE001 an error of one contract must not stop the others
