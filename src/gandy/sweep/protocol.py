@@ -128,6 +128,8 @@ class Budget:
 
 
 _GROWTH = 1.5
+_HARDLY_LONGER = 1.2  # of a batch with half as many rows again; 1.5 if each row costs the same
+_HARDLY_SHORTER = 0.75  # of a batch with half the rows; 0.5 if each row costs the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,13 +147,18 @@ class Pace:
 
 
 class BatchSize:
-    """The size of the next batch; grows under the target duration, halves above it."""
+    """The size of the next batch; grows under the target duration, halves above it.
 
-    __slots__ = ("_pace", "_size")
+    Above it, the size grows all the same while the duration hardly depends on the rows: if round trips
+    alone take longer than the target, smaller batches would only be more.
+    """
+
+    __slots__ = ("_last", "_pace", "_size")
 
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
         self._size = pace.start
+        self._last: tuple[int, timedelta] | None = None  # the rows and the duration of the batch before
 
     @property
     def rows(self) -> int:
@@ -160,14 +167,26 @@ class BatchSize:
 
     def learn(self, elapsed: timedelta) -> None:
         """Adapt to the duration of a full batch."""
-        if elapsed > self._pace.target:
+        measured = (self._size, elapsed)
+        if elapsed > self._pace.target and not self._is_overhead(elapsed):
             self.halve()
         else:
             self._size = min(self._pace.largest, max(self._size + 1, int(self._size * _GROWTH)))
+        self._last = measured
+
+    def _is_overhead(self, elapsed: timedelta) -> bool:
+        """Whether a batch of another size took about as long; after one row, two rows are tried."""
+        if self._last is None:
+            return False
+        rows, before = self._last
+        if self._size > rows:
+            return elapsed < before * _HARDLY_LONGER
+        return elapsed > before * _HARDLY_SHORTER if self._size < rows else rows == 1
 
     def halve(self) -> None:
         """Make the next batch half as large, at least one row."""
         self._size = max(1, self._size // 2)
+        self._last = None
 
 
 Throttle = Callable[[], bool]
