@@ -103,8 +103,8 @@ class RuleShaper:
                 if roots and not declared.only_keeps:
                     raise UnjudgedError(
                         "name",
-                        f"is a partition of {roots.pop()}, which the contract {contract.name} bounds already; put "
-                        "its rules there",
+                        f"is a partition of {roots.pop()}, which the contract {contract.name} bounds; "
+                        "put its rules there",
                     )
 
     def _ages(self, rule: AgeRule, guards: Columns = ()) -> Iterator[AgeWalk]:
