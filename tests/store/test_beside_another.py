@@ -19,10 +19,11 @@ from gandy.desk.upcoming import UpcomingFilter, list_upcoming
 from gandy.model.owners import OneOwner, Operator
 from gandy.settings import DatabaseSettings
 from gandy.store.cleanup import expired_runs, next_place
-from gandy.store.dispatching import DispatchRequest, claim_pending, claim_plain, dispatch
+from gandy.store.dispatching import DispatchRequest, claim_pending, dispatch
 from gandy.store.drivers.opening import migrate, open_database
 from gandy.store.drivers.postgres_values import bind
 from gandy.store.drivers.sqlite_values import StatementClock
+from gandy.store.plain_claims import claim_plain
 from gandy.store.queueing import look_out, open_due
 from gandy.store.reading import checkup, waits
 from gandy.store.reading.listings import (
