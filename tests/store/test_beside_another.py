@@ -23,7 +23,6 @@ from gandy.store.dispatching import DispatchRequest, claim_pending, dispatch
 from gandy.store.drivers.opening import migrate, open_database
 from gandy.store.drivers.postgres_values import bind
 from gandy.store.drivers.sqlite_values import StatementClock
-from gandy.store.plain_claims import claim_plain
 from gandy.store.queueing import look_out, open_due
 from gandy.store.reading import checkup, waits
 from gandy.store.reading.listings import (
@@ -35,7 +34,7 @@ from gandy.store.reading.listings import (
     list_runs,
 )
 from gandy.store.reading.tables import list_upkeep
-from gandy.store.runs import load_run
+from gandy.store.runs import claim_plain, load_run
 from gandy.store.statements import Batch
 from tests.store.volumes import explain
 from tests.support.statements import machine_steps

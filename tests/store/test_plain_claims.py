@@ -11,8 +11,8 @@ import pytest
 from gandy.model.manifest import GroupDeclaration
 from gandy.rules.dispatching import Capacity, Ready, choose
 from gandy.store.dispatching import dispatch
-from gandy.store.plain_claims import claim_plain, claim_shortly
 from gandy.store.queueing import trigger
+from gandy.store.runs import claim_plain, claim_shortly
 from gandy.store.workers import WorkerRegistration, register_worker
 from tests.store.work import TRAINS, WORKER, ask, entry, queue, run_statement, unique
 from tests.support.world import OWNER, manifest

@@ -84,7 +84,7 @@ class Dispatched:
 
     @property
     def plain_caps(self) -> tuple[int, ...] | None:
-        """The caps to lock for a next small claim in one statement (`plain_claims`); None: not possible."""
+        """The caps to lock for a next small claim in one statement (`claim_plain`); None: not possible."""
         few = self.runs[: FEW + 1]
         needs_more = any(run.manifest_id or run.unique_key for run in few)
         return self.caps if 0 < len(few) <= FEW and not self.held and not needs_more else None

@@ -20,8 +20,8 @@ from gandy.store.dispatching import (
     dispatch_entries,
     load_ready,
 )
-from gandy.store.plain_claims import claim_plain, fits_plainly
 from gandy.store.reaping import Refusal, refuse_entries
+from gandy.store.runs import claim_plain, fits_plainly
 from gandy.store.statements import write_bisecting
 from gandy.work.buffer import Answer, ClaimPace, JoinedClaim, dispatch_request
 

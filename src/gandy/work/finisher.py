@@ -17,8 +17,8 @@ from gandy.model.run import Failure, TrainState
 from gandy.rules.ending import spans_of
 from gandy.store.finishing import FinishRules, finish_runs
 from gandy.store.manifests import announce_work
-from gandy.store.plain_claims import claim_shortly
 from gandy.store.reports import keep_logs, settle_logs
+from gandy.store.runs import claim_shortly
 from gandy.store.statements import write_bisecting
 from gandy.work.announcing import announce_ends
 from gandy.work.runner import input_problems

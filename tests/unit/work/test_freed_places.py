@@ -14,13 +14,13 @@ def pool(name: str, *, is_free: bool = True) -> Any:  # noqa: ANN401 - stands fo
 
 
 def test_a_place_is_filled_by_the_pool_of_the_train_that_frees_it() -> None:
-    places = FreedPlaces([pool("async"), pool("process")])
+    places: Any = FreedPlaces([pool("async"), pool("process")])
 
     assert [places.join("process"), places.join("async")] == [["process"], ["async"]]
 
 
 def test_now_and_then_the_other_pool_has_the_first_choice() -> None:
-    places = FreedPlaces([pool("async"), pool("process")])
+    places: Any = FreedPlaces([pool("async"), pool("process")])
 
     joined = [places.join("process") for _ in range(2 * OTHERS_FIRST)]
 
