@@ -312,13 +312,6 @@ async def test_a_job_that_closes_the_pipe_of_its_process_fails_at_once(
     assert not opened.exists() or opened.read_bytes() == b"", "it may be ended before it opens the file"
 
 
-async def test_a_job_in_a_process_computes_below_the_priority_of_the_worker(engine: Engine) -> None:
-    outcome = await engine.execute(trains.host.registry.get("take_step"), step(1), run=Run(train="take_step"))
-
-    assert isinstance(outcome, Completed)
-    assert os.getpriority(os.PRIO_PROCESS, outcome.value) > os.getpriority(os.PRIO_PROCESS, 0)
-
-
 async def test_closing_all_descriptors_closes_the_pipe_even_if_the_parent_has_many_open(
     engine: Engine, tmp_path: Path
 ) -> None:

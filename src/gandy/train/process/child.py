@@ -94,14 +94,11 @@ class _SingleTrain:
 
 MOST_THREADS: Final = 128  # the size of the largest set of suspects
 LOOK_SECONDS: Final = 1.0
-#: Below the worker, so that its event loop and its lease do not wait behind jobs that compute.
-NICENESS: Final = 5
 
 
 def main(fileno: int, place: str) -> None:
     """Serve the parent until its end of the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then sends Leave
-    os.nice(NICENESS)
     fileno = _lowered(fileno)
     connection = Connection(fileno)
     os.register_at_fork(after_in_child=lambda: _close(fileno))  # nor must a forked process
