@@ -19,7 +19,7 @@ from gandy.desk.upcoming import UpcomingFilter, list_upcoming
 from gandy.model.owners import OneOwner, Operator
 from gandy.settings import DatabaseSettings
 from gandy.store.cleanup import expired_runs, next_place
-from gandy.store.dispatching import DispatchRequest, claim_pending, claim_plain, dispatch
+from gandy.store.dispatching import DispatchRequest, claim_pending, dispatch
 from gandy.store.drivers.opening import migrate, open_database
 from gandy.store.drivers.postgres_values import bind
 from gandy.store.drivers.sqlite_values import StatementClock
@@ -34,7 +34,7 @@ from gandy.store.reading.listings import (
     list_runs,
 )
 from gandy.store.reading.tables import list_upkeep
-from gandy.store.runs import load_run
+from gandy.store.runs import claim_plain, load_run
 from gandy.store.statements import Batch
 from tests.store.volumes import explain
 from tests.support.statements import machine_steps

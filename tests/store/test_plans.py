@@ -284,7 +284,8 @@ def test_a_claim_in_one_statement_reads_what_it_takes(connection: Link, kind: Pl
     values = {"owner": "shop", "trains": ["Sell"], "worker_id": "w", "default_timeout_seconds": 60.0}
     with connection.transaction(force_rollback=True):
         connection.execute("UPDATE gandy.worker SET state = 'running'")
-        refused = explain(connection, "claim_plain", kind, limit=TAKEN, **values)
+        bounds = {"turn": 1, "locked": [], "most_seen": 32, "most_locked": 256}
+        refused = explain(connection, "claim_plain", kind, limit=TAKEN, **bounds, **values)
 
     assert refused.whole_tables_read <= {"worker", "manifest_group"}
     assert refused.rows_examined <= TAKEN

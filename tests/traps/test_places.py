@@ -50,13 +50,15 @@ class Ending:
 
     world: World
     cap: int | None  #: over all groups
+    caps: list[int] | None = None  #: to lock for a claim in one statement
     told: int = 0
     claimed: list[ClaimedRun] = field(default_factory=list)
 
     async def end(self, runs: list[ClaimedRun], free: int) -> None:
         hooks: Any = SimpleNamespace(wants=lambda _: False)
         session = self.world.database.session()
-        joined: Any = SimpleNamespace(request=ask(free, max_active_jobs=self.cap), deliver=self._land)
+        request = ask(free, max_active_jobs=self.cap)
+        joined: Any = SimpleNamespace(request=request, caps=self.caps, deliver=self._land)
         finisher = Finisher(
             (session, session),
             replace(RULES, is_capped=self.cap is not None),
@@ -65,7 +67,7 @@ class Ending:
             events=EventBus(),
             on_drained=lambda: None,
             on_room=self._tell,
-            join=lambda: joined if free else None,
+            join=lambda _: [joined] if free else [],
             is_busy=lambda: False,
             tally=RunTally(RULES.owner),
         )

@@ -14,13 +14,13 @@ from gandy.store.statements import batch, statement
 from gandy.store.workers import Space, leave_for_slots, within_slots
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
     from gandy.store.statements import Operation, Row, Rows
 
 _CLOSED_AT_ONCE: Final = 1_000
-_FEW: Final = 16  # runs of a claim that is looked at: a large one has no use for a shorter way
+FEW: Final = 16  #: the most runs of a small claim: a larger one has no use for a shorter way
 _GONE: Final = frozenset({"stopped", "lost"})
 
 
@@ -79,13 +79,15 @@ class Dispatched:
     held: int = 0
     is_contended: bool = False  #: another claim has locked entries or caps: claiming again soon may find more
     is_cut: bool = False  #: entries under a cap wait for a free slot of the worker
+    #: the groups with ready work that have a cap; None: one of them is disabled, or all runs are under a cap
+    caps: tuple[int, ...] | None = None
 
     @property
-    def is_plain(self) -> bool:
-        """Whether one statement might have claimed the same runs (see `claim_plain`)."""
-        few = self.runs[: _FEW + 1]
-        needs_more = any(run.manifest_id or run.unique_key or run.is_capped for run in few)
-        return 0 < len(few) <= _FEW and not self.held and not needs_more
+    def plain_caps(self) -> tuple[int, ...] | None:
+        """The caps to lock for a next small claim in one statement (`claim_plain`); None: not possible."""
+        few = self.runs[: FEW + 1]
+        needs_more = any(run.manifest_id or run.unique_key for run in few)
+        return self.caps if 0 < len(few) <= FEW and not self.held and not needs_more else None
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -105,9 +107,14 @@ def dispatch(request: DispatchRequest) -> Operation[Dispatched]:
     begun = chosen if ready.space is None else within_slots(chosen, ready.space, ready.capacity)
     dispatched = (yield from dispatch_entries(request, begun, ready.groups)) if begun else NOTHING
     is_cut = ready.space is not None and (len(begun) < len(chosen) or ready.space.is_cut(ready.entries))
-    if ready.is_contended or is_cut:
-        return replace(dispatched, is_contended=ready.is_contended, is_cut=is_cut)
-    return dispatched
+    caps = _caps(request, ready.groups.values())
+    return replace(dispatched, is_contended=ready.is_contended, is_cut=is_cut, caps=caps)
+
+
+def _caps(request: DispatchRequest, groups: Collection[ReadyGroup]) -> tuple[int, ...] | None:
+    if request.max_active_jobs is not None or not all(group.is_enabled for group in groups):
+        return None
+    return tuple(sorted(group.id for group in groups if group.max_active_jobs is not None))
 
 
 def _close_early(request: DispatchRequest, ready: ReadyWork) -> Operation[None]:
@@ -280,23 +287,6 @@ def dispatch_entries(
         is_all = request.max_active_jobs is not None
         runs = [run._replace(is_capped=True) if is_all or run.group_id in capped else run for run in runs]
     return Dispatched(tuple(runs), len(held))
-
-
-def claim_plain(request: DispatchRequest) -> Operation[Dispatched]:
-    """Claim by one statement, if all ready work is of one train, without caps, manifests and keys."""
-    rows = yield statement(
-        "claim_plain",
-        owner=request.owner,
-        trains=list(request.trains),
-        limit=request.limit,
-        worker_id=request.worker_id,
-        default_timeout_seconds=request.default_timeout_seconds,
-    )
-    if not rows:
-        return NOTHING
-    start = ClaimTerms(rows[0].fence, rows[0].started_at, request.default_timeout_seconds)
-    in_order = sorted(rows, key=lambda row: (-row.rank, row.id))
-    return Dispatched(tuple(claimed_run(row, start, None) for row in in_order))
 
 
 def announce_pending(owner: str) -> Operation[None]:

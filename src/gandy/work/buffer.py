@@ -133,6 +133,7 @@ class JoinedClaim(NamedTuple):
     claimer: Claimer
     request: DispatchRequest
     serial: int
+    caps: Sequence[int] | None  #: the caps to lock for a claim in one statement; None: it is not possible
 
     def deliver(self, found: Dispatched | None) -> None:
         """Pass the claimed runs to the claimer; None: nothing was committed."""

@@ -16,12 +16,12 @@ from gandy.store.dispatching import (
     DispatchRequest,
     choose_entries,
     claim_pending,
-    claim_plain,
     dispatch,
     dispatch_entries,
     load_ready,
 )
 from gandy.store.reaping import Refusal, refuse_entries
+from gandy.store.runs import claim_plain, fits_plainly
 from gandy.store.statements import write_bisecting
 from gandy.work.buffer import Answer, ClaimPace, JoinedClaim, dispatch_request
 
@@ -91,7 +91,7 @@ class Claimer:
         self._last_wake = 0
         self._last_full = -1
         self._has_pending = True
-        self._is_plain = False  # the last claim took few runs without any cap, manifest or key
+        self._plain_caps: Sequence[int] | None = None  # caps to lock for a claim in one statement
         self._contended = 0
         self._faults = 0
         self._refused_alike = 0
@@ -141,10 +141,10 @@ class Claimer:
         if not self._is_resting and self._is_worth_it():
             self._changed.set()
 
-    def end(self) -> None:
-        """Count a run that has ended; claim if no held run can take its slot."""
+    def end(self, *, is_capped: bool = False) -> None:
+        """Count a run that has ended; claim if no held run can take its slot, or with the end under a cap."""
         self._busy -= 1
-        if not self._ready.runs and not self._is_resting and self._is_worth_it():
+        if not is_capped and not self._ready.runs and not self._is_resting and self._is_worth_it():
             self._changed.set()
 
     def _is_worth_it(self) -> bool:
@@ -293,11 +293,13 @@ class Claimer:
         free = self._free_slots()
         if not self.is_open or free <= 0 or self._faults:
             return None
-        return JoinedClaim(self, self._request(free), self._reserve(free))
+        caps = self._plain_caps if self.session.saves_trips else None
+        return JoinedClaim(self, self._request(free), self._reserve(free), caps)
 
     def deliver(self, joined: JoinedClaim, found: Dispatched | None) -> None:
         """Take the runs that a joined claim returned; None: it was not committed."""
         if found is not None:
+            self._plain_caps = found.plain_caps
             self._note_answer(joined.serial, Answer.of(found, self._hold(found, joined.request)))
         self._release(joined.serial)
 
@@ -315,8 +317,9 @@ class Claimer:
 
     async def _claim(self, request: DispatchRequest, session: DatabaseSession, serial: int) -> Answer:
         claimed = 0
-        if serial == self._last_wake and self._is_plain and not self._has_pending and session.saves_trips:
-            found = await self._claim_plainly(request, session)
+        caps = None if self._has_pending or not session.saves_trips else self._plain_caps
+        if caps is not None and fits_plainly(request, caps, is_woken=serial == self._last_wake):
+            found = await self._claim_plainly(request, session, caps)
             if found.runs:
                 return Answer.of(found, self._hold(found, request))
         if self._has_pending:
@@ -326,13 +329,16 @@ class Claimer:
             self._has_pending = True
             return Answer(claimed)
         found = await self._dispatch(replace(request, limit=request.limit - claimed), session)
-        self._is_plain = request.max_active_jobs is None and found.is_plain
+        self._plain_caps = found.plain_caps
         return Answer.of(found, claimed + self._hold(found, request))
 
-    async def _claim_plainly(self, request: DispatchRequest, session: DatabaseSession) -> Dispatched:
-        """Claim in one round trip: an idle worker that is woken by a job starts it soonest so."""
+    async def _claim_plainly(
+        self, request: DispatchRequest, session: DatabaseSession, caps: Sequence[int]
+    ) -> Dispatched:
+        """Claim in one round trip, or in a short transaction under caps."""
+        claiming = claim_plain(request, caps)
         try:
-            return await session.run_apart(claim_plain(request))
+            return await (session.run(claiming) if caps else session.run_apart(claiming))
         except DatabaseFaultError:
             raise
         except Exception:  # noqa: BLE001 - the usual claim finds the entry that cannot become a run, and says so

@@ -8,16 +8,17 @@ from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from gandy.errors import DatabaseFaultError, RowBusyError, SetRefusedError
 from gandy.loops.wakeups import wait_within
 from gandy.model.run import Failure, TrainState
 from gandy.rules.ending import spans_of
-from gandy.store.dispatching import dispatch
 from gandy.store.finishing import FinishRules, finish_runs
 from gandy.store.manifests import announce_work
 from gandy.store.reports import keep_logs, settle_logs
+from gandy.store.runs import claim_shortly
 from gandy.store.statements import write_bisecting
 from gandy.work.announcing import announce_ends
 from gandy.work.runner import input_problems
@@ -132,13 +133,13 @@ class Finisher:
         events: EventBus,
         on_drained: Callable[[], None],
         on_room: Callable[[], None],
-        join: Callable[[], JoinedClaim | None],
+        join: Callable[[str], list[JoinedClaim]],
         is_busy: Callable[[], bool],
         tally: RunTally,
     ) -> None:
         """Take `is_busy`, which returns whether more ends will follow soon and can be written in one batch.
 
-        `join` returns a claim that joins the transaction of an end under a cap, for the place it frees.
+        `join` returns claims that join the transaction of an end of a train under a cap, for its place.
         """
         self._main, self._side = map(WritingLane, sessions)
         self._rules = rules
@@ -297,40 +298,48 @@ class Finisher:
 
     async def _write_and_claim(self, session: DatabaseSession, taken: Sequence[FinishedRun]) -> FinishResult:
         """Write a set; if it frees places under a cap, fill them in the same transaction."""
-        joined = self._join() if any(finished.claimed.is_capped for finished in taken) else None
-        if joined is None:
-            return await session.run(write_ends(taken, self._rules))
-        found: Dispatched | None = None
+        capped = next((each.claimed.train for each in taken if each.claimed.is_capped), None)
+        claims = [] if capped is None else self._join(capped)
+        if not claims:
+            writing = write_ends(taken, self._rules)
+            # One statement records plain ends; a transaction around it would be two round trips more.
+            return await (session.run_apart(writing) if all(map(_is_brief, taken)) else session.run(writing))
+        found: list[Dispatched] = []
         try:
-            result, found = await session.run(self._finish_and_claim(taken, joined))
+            result, found = await session.run(self._finish_and_claim(taken, claims))
         except DatabaseFaultError:
             raise
         except Exception as error:  # noqa: BLE001 - either the claim failed, or the ends alone fail again below
             _log.warning("ends with a claim were refused; writing the ends alone: %s", error)
             return await session.run(write_ends(taken, self._rules))
         finally:
-            joined.deliver(found)
+            for joined, runs in zip_longest(claims, found):
+                joined.deliver(runs)
         return result
 
     def _finish_and_claim(
-        self, taken: Sequence[FinishedRun], joined: JoinedClaim
-    ) -> Operation[tuple[FinishResult, Dispatched]]:
+        self, taken: Sequence[FinishedRun], claims: Sequence[JoinedClaim]
+    ) -> Operation[tuple[FinishResult, list[Dispatched]]]:
         """Record ends and claim for the freed places; notify other workers of places that remain free."""
         result = yield from write_ends(taken, replace(self._rules, tells_room=False))
-        found = yield from dispatch(joined.request)
-        if result.makes_room and self._are_filled(taken, result, found):
-            return replace(result, makes_room=False), found
-        if result.makes_room:
-            yield from announce_work([self._rules.owner])
+        found: list[Dispatched] = []
+        for joined in claims:
+            found.append((yield from claim_shortly(joined.request, joined.caps)))
+            if not result.makes_room or self._are_filled(taken, result, found):
+                return replace(result, makes_room=False), found
+        yield from announce_work([self._rules.owner])
         return result, found
 
-    def _are_filled(self, taken: Sequence[FinishedRun], result: FinishResult, found: Dispatched) -> bool:
-        """Return whether the claim filled all freed places, of the global cap or of each capped group."""
+    def _are_filled(
+        self, taken: Sequence[FinishedRun], result: FinishResult, found: Sequence[Dispatched]
+    ) -> bool:
+        """Return whether the claims filled all freed places, of the global cap or of each capped group."""
+        runs = [run for each in found for run in each.runs]
         if self._rules.is_capped:
-            return len(found.runs) >= len(result.finished)
+            return len(runs) >= len(result.finished)
         ended = (each.claimed for each in taken if each.claimed.id in result.finished)
         freed = Counter(claimed.group_id for claimed in ended if claimed.is_capped)
-        return freed <= Counter(run.group_id for run in found.runs)
+        return freed <= Counter(run.group_id for run in runs)
 
     def _strip(self, lane: WritingLane, finished: FinishedRun, error: Exception) -> None:
         """Replace a refused end by its next simpler form, or set it aside for a later retry."""
@@ -367,6 +376,11 @@ def _is_plain(finished: FinishedRun) -> bool:
         and end.unique_key is None
         and not claimed.is_capped
     )
+
+
+def _is_brief(finished: FinishedRun) -> bool:
+    """Return whether one statement records an end."""
+    return finished.report is None and _is_plain(finished)
 
 
 def finish_rules(context: Context) -> FinishRules:

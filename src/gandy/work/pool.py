@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gandy.context import Context
     from gandy.loops.wakeups import Wakeups
-    from gandy.work.buffer import Claiming
+    from gandy.work.buffer import Claiming, JoinedClaim
 
 
 STALLED_SECONDS: Final = 1.0
@@ -38,6 +38,7 @@ class Pool:
         suspects: RunBuffer,
     ) -> None:
         self.slots = slots
+        self.trains = frozenset(trains)
         self.ready = RunBuffer()
         self._begun = 0
         self._begun_at = time.monotonic()
@@ -57,6 +58,25 @@ class Pool:
             return []
         self.claimer.stall()
         return self.ready.clear()
+
+
+OTHERS_FIRST: Final = 4  # one in this many freed places is offered to the other pools first
+
+
+class FreedPlaces:
+    """Finds the claims that join the end of a run under a cap, for the place that it frees."""
+
+    def __init__(self, pools: Sequence[Pool]) -> None:
+        self._pools = pools
+        self._ends = 0
+
+    def join(self, train: str) -> list[JoinedClaim]:
+        """Claim for the pool of the train; now and then for the others first, which may share its group."""
+        self._ends += 1
+        pools = [pool for pool in self._pools if train in pool.trains]
+        if self._ends % OTHERS_FIRST == 0:
+            pools = [pool for pool in self._pools if pool not in pools] + pools
+        return [joined for pool in pools if (joined := pool.claimer.join_end()) is not None]
 
 
 _log = logging.getLogger("gandy.worker")

@@ -27,7 +27,7 @@ from gandy.work.buffer import RunBuffer
 from gandy.work.finisher import Finisher, finish_rules
 from gandy.work.layouts import LayoutRecord
 from gandy.work.lease import Idleness, LeaseComparison, LeaseKeeper
-from gandy.work.pool import Lookout, Pool
+from gandy.work.pool import FreedPlaces, Lookout, Pool
 from gandy.work.reports import RunReports
 from gandy.work.runner import JobRunner
 from gandy.work.tally import RunTally
@@ -91,7 +91,7 @@ class Worker:
             events=context.events,
             on_drained=self._idleness.look_again,
             on_room=self._look,
-            join=self._pools[0].claimer.join_end,
+            join=FreedPlaces(self._pools).join,
             is_busy=lambda: any(pool.ready.runs for pool in self._pools),
             tally=self._tally,
         )
@@ -184,9 +184,10 @@ class Worker:
             claimed = await ready.get()
             claimer.begin()
             try:
-                self._finisher.add(await self._run(claimed, task=task))
+                finished = await self._run(claimed, task=task)
             finally:
-                claimer.end()
+                claimer.end(is_capped=claimed.is_capped)  # first: the next claim is sent before this end
+            self._finisher.add(finished)
             if not self._finisher.has_room:
                 await self._finisher.wait_for_room()
             if sys.getrefcount(task) > references:

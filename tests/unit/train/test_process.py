@@ -312,6 +312,26 @@ async def test_a_job_that_closes_the_pipe_of_its_process_fails_at_once(
     assert not opened.exists() or opened.read_bytes() == b"", "it may be ended before it opens the file"
 
 
+async def test_closing_all_descriptors_closes_the_pipe_even_if_the_parent_has_many_open(
+    engine: Engine, tmp_path: Path
+) -> None:
+    """Else the event loop of the process is dead, the pipe open, and the run never ends."""
+    taken = [os.open(tmp_path, os.O_RDONLY) for _ in range(200)]
+    try:
+        outcome = await asyncio.wait_for(
+            engine.execute(
+                trains.host.registry.get("take_step"), step(1, closes=True), run=Run(train="take_step")
+            ),
+            timeout=60,
+        )
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+
+    assert isinstance(outcome, Failed)
+    assert "closed its connection to the worker" in outcome.reason
+
+
 async def test_a_process_that_outlives_its_pipe_is_killed(engine: Engine) -> None:
     """As where the descriptor is closed before anything reads from it."""
     sink = ListeningSink()

@@ -36,7 +36,7 @@ def _one_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "time", clock)
     monkeypatch.setattr(claiming, "dispatch", lambda request: request)
     monkeypatch.setattr(claiming, "claim_pending", lambda _: None)
-    monkeypatch.setattr(claiming, "claim_plain", lambda request: request)
+    monkeypatch.setattr(claiming, "claim_plain", lambda request, _: request)
 
 
 class Queue:
@@ -70,7 +70,7 @@ class Queue:
         count = min(request.limit, self.left, room)
         self.left -= count
         self.active += count
-        return Dispatched(tuple(self._runs(count)))
+        return Dispatched(tuple(self._runs(count)), caps=())
 
     def _runs(self, count: int) -> Iterator[Any]:
         for _ in range(count):

@@ -26,6 +26,12 @@ class Record:
         self.refuses = refuses
         self.kept: dict[int, RunEnd] = {}
         self.writes = 0
+        self.alone: list[int] = []
+
+    async def run_apart(self, taken: Sequence[Any]) -> Any:  # noqa: ANN401 - what a stubbed operation gives
+        result = await self.run(taken)
+        self.alone += [finished.claimed.id for finished in taken]
+        return result
 
     async def run(self, taken: Sequence[Any]) -> Any:  # noqa: ANN401 - what a stubbed operation gives
         self.writes += 1
@@ -48,7 +54,9 @@ class Finished(SimpleNamespace):
 def end(run_id: int, **changes: Any) -> Any:  # noqa: ANN401 - stands for a FinishedRun
     ended = RunEnd(run_id, "job", "w", 1, TrainState.COMPLETED, EndedBy.ITSELF, output_json="1")
     return Finished(
-        claimed=SimpleNamespace(id=run_id, is_capped=False), end=ended._replace(**changes), report=None
+        claimed=SimpleNamespace(id=run_id, train="job", is_capped=False),
+        end=ended._replace(**changes),
+        report=None,
     )
 
 
@@ -71,7 +79,7 @@ def finisher(record: Record, *, batch: int = 1_000) -> Finisher:
         events=unused,
         on_drained=lambda: None,
         on_room=lambda: None,
-        join=lambda: None,
+        join=lambda _: [],
         is_busy=lambda: False,
         tally=RunTally("shop"),
     )
@@ -228,6 +236,27 @@ NOT_PLAIN: dict[str, dict[str, Any]] = {
     "failed": {"state": TrainState.FAILED},
     "cancelled": {"state": TrainState.CANCELLED},
 }
+
+
+@pytest.mark.parametrize(
+    ("changes", "has_report"),
+    [({}, False), ({}, True), ({"manifest_id": 5}, False), ({"state": TrainState.FAILED}, False)],
+)
+async def test_only_plain_ends_without_reports_need_no_transaction(
+    changes: dict[str, Any], *, has_report: bool
+) -> None:
+    record = Record(lambda _: None)
+    under_test = finisher(record)
+    under_test.add(end(1))
+    other = end(2, **changes)
+    other.report = SimpleNamespace() if has_report else None
+    under_test.add(other)
+    loop = asyncio.create_task(under_test.run())
+    await written(under_test)
+    loop.cancel()
+
+    is_plain = not changes and not has_report
+    assert (sorted(record.alone), sorted(record.kept)) == ([1, 2] if is_plain else [], [1, 2])
 
 
 @pytest.mark.parametrize("kind", [*NOT_PLAIN, "under a cap"])

@@ -99,7 +99,7 @@ LOOK_SECONDS: Final = 1.0
 def main(fileno: int, place: str) -> None:
     """Serve the parent until its end of the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then sends Leave
-    os.set_inheritable(fileno, False)  # a program that a job starts must not keep the pipe open
+    fileno = _lowered(fileno)
     connection = Connection(fileno)
     os.register_at_fork(after_in_child=lambda: _close(fileno))  # nor must a forked process
     logging.getLogger().addHandler(RunLogHandler(running_now))
@@ -111,6 +111,17 @@ def main(fileno: int, place: str) -> None:
             run_contained(runner, _Child(parent, place).serve())
     finally:
         parent.leave_if_lost()
+
+
+def _lowered(fileno: int) -> int:
+    """Return the lowest free number for the pipe, which a program that a job starts does not inherit.
+
+    The parent's number may be high: a job that closes descriptors up to a lower one would close those of the
+    event loop and not the pipe, so that its end would never be reported.
+    """
+    lowest = os.dup(fileno)
+    os.close(fileno)
+    return lowest
 
 
 def _close(fileno: int) -> None:

@@ -138,32 +138,65 @@ WITH claim AS MATERIALIZED (
 SELECT fence, now AS started_at FROM claim;
 
 -- name: claim_plain
--- The claim of an idle worker in one statement, where that is all it takes: one train of one group has ready work, the group
--- is enabled and has no cap, and no entry has a manifest, a letter or a key. Otherwise no row is returned and none is changed.
--- The worker's row is locked first, as in ready_groups.
-WITH worker AS MATERIALIZED (
+-- A whole claim in one statement, where that is all it takes: every group with ready work is enabled, its cap is locked by this
+-- transaction or it has none, and what is chosen has no manifest, letter or key. Otherwise no row is returned and none is changed.
+-- It chooses as rules/dispatching.py does. The worker's row is locked first, as in ready_groups; caps were locked by a statement
+-- before this one, as for count_active_by_group.
+WITH RECURSIVE worker AS MATERIALIZED (
     SELECT 1 FROM gandy.worker WHERE id = %(worker_id)s AND state IN ('running', 'draining') FOR KEY SHARE
-), only_ready AS MATERIALIZED (
+), ready(group_id, train_name) AS (
     SELECT first.manifest_group_id, first.train_name FROM worker CROSS JOIN LATERAL (
-        SELECT manifest_group_id, train_name FROM gandy.work_queue
-        WHERE owner = %(owner)s AND status = 'queued' AND gate = 'open'
-        ORDER BY manifest_group_id, train_name LIMIT 1) first
-    CROSS JOIN LATERAL (
-        SELECT manifest_group_id, train_name FROM gandy.work_queue
-        WHERE owner = %(owner)s AND status = 'queued' AND gate = 'open'
-        ORDER BY manifest_group_id DESC, train_name DESC LIMIT 1) last
-    JOIN gandy.manifest_group g ON g.id = first.manifest_group_id
-    WHERE (first.manifest_group_id, first.train_name) = (last.manifest_group_id, last.train_name)
-      AND first.train_name = ANY((SELECT %(trains)s::text[])::text[])
-      AND g.is_enabled AND g.max_active_jobs IS NULL
-), picked AS MATERIALIZED (
-    SELECT e.* FROM only_ready CROSS JOIN LATERAL (
-        SELECT q.id, q.manifest_id IS NULL AND q.dead_letter_id IS NULL AND q.unique_key IS NULL AS is_plain
+        SELECT q.manifest_group_id, q.train_name FROM gandy.work_queue q
+        WHERE q.owner = %(owner)s AND q.status = 'queued' AND q.gate = 'open'
+        ORDER BY q.manifest_group_id, q.train_name LIMIT 1) first
+    UNION ALL
+    SELECT following.manifest_group_id, following.train_name FROM ready CROSS JOIN LATERAL (
+        SELECT q.manifest_group_id, q.train_name FROM gandy.work_queue q
+        WHERE q.owner = %(owner)s AND q.status = 'queued' AND q.gate = 'open'
+          AND (q.manifest_group_id, q.train_name) > (ready.group_id, ready.train_name)
+        ORDER BY q.manifest_group_id, q.train_name LIMIT 1) following
+), seen AS MATERIALIZED (
+    SELECT group_id, train_name FROM ready LIMIT %(most_seen)s::bigint + 1
+), known AS MATERIALIZED (
+    SELECT s.group_id, s.train_name, coalesce(g.priority, 0) AS priority, g.max_active_jobs AS cap,
+           coalesce(g.is_enabled, true) AND (g.max_active_jobs IS NULL OR g.id = ANY((SELECT %(locked)s::bigint[])::bigint[])) AS is_open
+    FROM seen s LEFT JOIN gandy.manifest_group g ON g.id = s.group_id
+    WHERE s.train_name = ANY((SELECT %(trains)s::text[])::text[])
+), active AS MATERIALIZED (
+    SELECT manifest_group_id AS group_id, count(*)::int AS active FROM gandy.work_queue
+    WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress') AND owner = %(owner)s
+      AND manifest_group_id = ANY((SELECT %(locked)s::bigint[])::bigint[])
+    GROUP BY manifest_group_id
+), room AS MATERIALIZED (
+    SELECT k.group_id, k.train_name, k.priority, least(%(limit)s::bigint, k.cap - coalesce(a.active, 0)) AS room
+    FROM known k LEFT JOIN active a ON a.group_id = k.group_id
+    -- what is locked and not taken is bounded, too
+    WHERE (SELECT bool_and(is_open) AND (count(*) = 1 OR count(*) * %(limit)s::bigint <= %(most_locked)s::bigint) FROM known)
+      AND (SELECT count(*) FROM seen) <= %(most_seen)s::bigint
+), entry AS MATERIALIZED (
+    SELECT e.*, room.group_id, room.priority, room.room FROM room CROSS JOIN LATERAL (
+        SELECT q.id, q.rank, q.manifest_id IS NULL AND q.dead_letter_id IS NULL AND q.unique_key IS NULL AS is_plain
         FROM gandy.work_queue q
-        WHERE q.owner = %(owner)s AND q.manifest_group_id = only_ready.manifest_group_id
-          AND q.train_name = only_ready.train_name AND q.status = 'queued' AND q.gate = 'open'
+        WHERE q.owner = %(owner)s AND q.manifest_group_id = room.group_id
+          AND q.train_name BETWEEN room.train_name AND room.train_name AND q.status = 'queued' AND q.gate = 'open'
           AND q.scheduled_at <= (SELECT gandy.now())
-        ORDER BY q.rank DESC, q.id LIMIT %(limit)s FOR UPDATE SKIP LOCKED) e
+        ORDER BY q.train_name, q.rank DESC, q.id LIMIT greatest(room.room, 0) FOR UPDATE SKIP LOCKED) e
+), share AS MATERIALIZED (
+    -- if the groups are more than the limit, they take turns; of different priorities, every second turn is in order
+    SELECT n.groups, CASE WHEN n.groups <= %(limit)s::bigint THEN greatest(1, %(limit)s::bigint / (2 * n.groups))
+                          WHEN n.priorities = 1 OR mod(%(turn)s::bigint, 2) = 1 THEN 1 ELSE 0 END AS most,
+           CASE WHEN n.groups <= %(limit)s::bigint THEN 0
+                ELSE mod(CASE WHEN n.priorities = 1 THEN %(turn)s::bigint ELSE %(turn)s::bigint / 2 END * %(limit)s::bigint, n.groups) END AS first
+    FROM (SELECT count(DISTINCT group_id) AS groups, count(DISTINCT priority) AS priorities FROM entry) n WHERE n.groups > 0
+), placed AS (
+    SELECT entry.*, row_number() OVER (PARTITION BY group_id ORDER BY rank DESC, id) AS place,
+           dense_rank() OVER (ORDER BY group_id) - 1 AS seat
+    FROM entry
+), picked AS MATERIALIZED (
+    SELECT p.id, p.is_plain FROM placed p CROSS JOIN share s
+    WHERE p.place <= p.room
+    ORDER BY p.place > s.most OR mod(p.seat - s.first + s.groups, s.groups) >= %(limit)s::bigint, p.priority DESC, p.rank DESC, p.id
+    LIMIT %(limit)s::bigint
 ), claim AS MATERIALIZED (
     SELECT gandy.now() AS now, nextval('gandy.fence') AS fence WHERE (SELECT bool_and(is_plain) FROM picked)
 )
@@ -175,7 +208,8 @@ UPDATE gandy.work_queue q SET
 FROM claim WHERE q.id = ANY(ARRAY(SELECT id FROM picked)) AND q.status = 'queued'
 RETURNING q.id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.due_at, q.attempt, q.max_retries,
     q.is_retried, q.retry_delay_seconds, q.timeout_seconds, q.failures, q.losses, q.lone_losses, q.unique_key,
-    q.scheduled_at, q.fence, q.start_time AS started_at;
+    q.scheduled_at, q.fence, q.start_time AS started_at,
+    (SELECT count(DISTINCT group_id) FROM room WHERE room > 0) > (SELECT groups FROM share) AS is_contended;
 
 -- name: refuse_entries
 -- Entries that the database refuses to turn into runs: skipped with the error, so that they do not block claims.
