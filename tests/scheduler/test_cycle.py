@@ -69,6 +69,15 @@ async def test_no_limit_takes_everything_at_once(world: World) -> None:
     assert (await world.cycle(max_entries_per_cycle=None)).queued == 450
 
 
+async def test_entries_of_one_cycle_have_external_ids_of_their_own(world: World) -> None:
+    await world.seed(*(manifest(f"m-{number}") for number in range(20)))
+
+    await world.cycle()
+
+    rows = world.rows("SELECT external_id FROM work_queue")
+    assert len({str(row["external_id"]) for row in rows}) == 20
+
+
 async def test_groups_of_higher_priority_get_what_is_left_over(world: World) -> None:
     groups = (GroupDeclaration(name="low"), GroupDeclaration(name="high", priority=20))
     await world.seed(

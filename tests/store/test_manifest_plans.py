@@ -78,6 +78,7 @@ def busy(postgres_server: PostgresServer) -> Iterator[Link]:
     [
         ("wake_dependents", {"limit": 1_000}),
         ("count_due_by_group", {}),
+        ("load_few_due", {"limit": 201}),
         ("load_all_due", {}),
         ("next_look", {}),
         ("cancel_timed_out", {"limit": 1_000}),
@@ -96,12 +97,22 @@ def test_nothing_due_is_a_handful_of_pages(
     assert "manifest" not in plan.whole_tables_read
 
 
-def test_what_is_due_is_loaded_at_its_own_price(busy: Link, kind: PlanKind) -> None:
-    plan = explain(busy, "load_all_due", kind)
+@pytest.mark.parametrize(("name", "values"), [("load_all_due", {}), ("load_few_due", {"limit": 10_001})])
+def test_what_is_due_is_loaded_at_its_own_price(
+    busy: Link, kind: PlanKind, name: str, values: dict[str, object]
+) -> None:
+    plan = explain(busy, name, kind, **values)
 
     assert plan.root["Actual Rows"] == DUE
     assert plan.pages <= DUE * PAGES_A_SNAPSHOT
     assert "manifest" not in plan.whole_tables_read
+
+
+def test_few_of_many_due_are_loaded_at_the_price_of_few(busy: Link, kind: PlanKind) -> None:
+    plan = explain(busy, "load_few_due", kind, limit=10)
+
+    assert plan.root["Actual Rows"] == 10
+    assert plan.pages <= 10 * PAGES_A_SNAPSHOT
 
 
 @pytest.mark.parametrize("free_first", [False, True])

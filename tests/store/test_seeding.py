@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from gandy.errors import (
 from gandy.model.exclusion import Dates
 from gandy.model.manifest import BatchDeclaration, GroupDeclaration
 from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, Once
+from gandy.store.declared import LEFT_OUT, from_stored, shape_text, with_input
 from gandy.store.seeding import add_manifest
 from tests.support.world import OWNER, START, manifest
 
@@ -45,6 +47,37 @@ async def test_seeding_the_same_again_writes_nothing(world: World) -> None:
 
     assert (again.created, again.updated, again.unchanged, again.orphaned) == (0, 0, 3, 0)
     assert world.rows("SELECT * FROM manifest ORDER BY id") == before
+
+
+async def test_the_stored_form_of_older_versions_says_the_same(world: World) -> None:
+    declared = [manifest("plain"), manifest("other", max_retries=7, variance=timedelta(minutes=1))]
+    await world.seed(*declared)
+    for each in declared:
+        whole = with_input(shape_text(each, is_whole=True), each.input_json)
+        world.rows("UPDATE manifest SET declared = ? WHERE external_id = ?", whole, each.external_id)
+    before = world.rows("SELECT * FROM manifest ORDER BY id")
+
+    again = await world.seed(*declared)
+
+    assert (again.updated, again.unchanged) == (0, 2)
+    assert world.rows("SELECT * FROM manifest ORDER BY id") == before
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_a_declaration_is_read_as_it_was_stored(is_whole: bool) -> None:
+    for each in (manifest(), manifest(max_retries=7, is_retried=False, keep_last=2, priority=0)):
+        stored = with_input(shape_text(each, is_whole=is_whole), each.input_json)
+
+        assert from_stored(each.external_id, stored) == each
+
+
+def test_what_is_left_out_of_the_stored_form_is_a_part_of_it() -> None:
+    usual = json.loads(shape_text(manifest(), is_whole=True))
+
+    assert {name: usual[name] for name in LEFT_OUT} == LEFT_OUT
+    assert sorted(json.loads(shape_text(manifest()))) == [
+        "batch", "group", "input_type", "is_enabled", "schedule", "train",
+    ]  # fmt: skip
 
 
 async def test_a_changed_declaration_changes_what_it_says_and_keeps_the_cursor(world: World) -> None:

@@ -265,9 +265,11 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The decision about a manifest in this cycle; written as one conditional update of its cursor."""
+    """The decision about a manifest in this cycle; written as one conditional update of its cursor.
 
-    manifest_id: int
+    It does not name the manifest: those that differ only in their identity share one.
+    """
+
     next_scheduled_run: datetime | None
     #: When to look again. None: when something changes (a run ends, a parent succeeds, an operator acts).
     next_look_at: datetime | None = None

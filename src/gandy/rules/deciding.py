@@ -56,11 +56,11 @@ def _determine_once(view: DispatchView, now: datetime) -> Decision:
     if due_at is None or due_at > now:
         return idle(view, next_look_at=due_at)
     if is_excluded(view.exclusions, due_at, view.timezone):
-        return Decision(view.id, None, skipped=(Skipped(due_at, due_at, 1, SkipReason.EXCLUDED),))
+        return Decision(None, skipped=(Skipped(due_at, due_at, 1, SkipReason.EXCLUDED),))
     guard = guard_of(view)
     if guard is not None:
         return deferred(view, guard)
-    return Decision(view.id, None, occurrence=scheduled(view, due_at))
+    return Decision(None, occurrence=scheduled(view, due_at))
 
 
 def _determine_dependent(view: DispatchView, now: datetime) -> Decision:
@@ -71,7 +71,7 @@ def _determine_dependent(view: DispatchView, now: datetime) -> Decision:
     if guard is not None:
         return deferred(view, guard)
     priority = entry_priority(view.priority, view.group_priority)
-    return Decision(view.id, None, occurrence=Occurrence(now, now, Origin.DEPENDENT, priority))
+    return Decision(None, occurrence=Occurrence(now, now, Origin.DEPENDENT, priority))
 
 
 _NONE: Final = timedelta(0)
@@ -92,23 +92,14 @@ class Decider:
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = determine(view, self.now)
-            return known
-        return Decision(
-            view.id,
-            known.next_scheduled_run,
-            known.next_look_at,
-            known.occurrence,
-            known.skipped,
-            known.deferred_by,
-            known.problem,
-        )
+        return known
 
 
 #: The fields that do not affect a decision.
 _IDENTITY: Final = frozenset(
     (
         "id", "external_id", "owner", "train", "group_id", "version", "completed_at", "created_at",
-        "served_through", "served_from",
+        "next_look_at", "served_through", "served_from",
     )
 )  # fmt: skip
 _DECIDING: Final = tuple(

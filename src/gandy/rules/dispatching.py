@@ -166,6 +166,11 @@ def entitled(limit: int | None, demands: Sequence[Demand], queued: Mapping[int, 
     return share(None if limit is None else limit - sum(queued.values()), wanted)
 
 
+def most_at_once(limit: int | None) -> int:
+    """Return how many due manifests a cycle looks at without sharing its looks between groups."""
+    return MOST_UNLIMITED_LOOKS if limit is None else limit
+
+
 def looks(
     limit: int | None, demands: Sequence[Demand], entries: Mapping[int, int], *, times: int = 1
 ) -> dict[int, int]:

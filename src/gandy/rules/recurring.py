@@ -145,12 +145,12 @@ def _first_run(view: DispatchView, before: ServiceTime | None, service: ServiceT
 
 def idle(view: DispatchView, *, next_look_at: datetime | None = None) -> Decision:
     """Return a decision that changes only the next look."""
-    return Decision(view.id, view.next_scheduled_run, next_look_at)
+    return Decision(view.next_scheduled_run, next_look_at)
 
 
 def deferred(view: DispatchView, guard: SkipReason) -> Decision:
     """Defer the due instants until the guard lifts."""
-    return Decision(view.id, view.next_scheduled_run, deferred_by=guard)
+    return Decision(view.next_scheduled_run, deferred_by=guard)
 
 
 def scheduled(view: DispatchView, due_at: datetime, *, next_due_at: datetime | None = None) -> Occurrence:
@@ -223,7 +223,7 @@ def settle_letter(view: DispatchView, schedule: Recurring, *, since: datetime, n
         ledger.skip(each.series, each.reason or SkipReason.DEAD_LETTER)
     following = plan.timetable.next_after(until)
     look = following if view.may_run else None
-    return Decision(view.id, following, next_look_at=look, skipped=tuple(ledger.skipped))
+    return Decision(following, next_look_at=look, skipped=tuple(ledger.skipped))
 
 
 def _judge_before_letter(
@@ -297,7 +297,6 @@ def _at_once(view: DispatchView, plan: InstantPlan, judged: list[Judged], *, now
             ledger.skip(rest, reason or SkipReason.ALREADY_QUEUED)
     following = plan.timetable.next_after(now)
     return Decision(
-        view.id,
         following,
         next_look_at=following,
         occurrence=ledger.occurrence,
@@ -313,7 +312,7 @@ def _one_at_a_time(view: DispatchView, plan: InstantPlan, judged: list[Judged], 
             return _next_in_line(view, plan, ledger, due_at=each.series.first, now=now)
         ledger.skip(each.series, each.reason)
     following = plan.timetable.next_after(now)
-    return Decision(view.id, following, next_look_at=following, skipped=tuple(ledger.skipped))
+    return Decision(following, next_look_at=following, skipped=tuple(ledger.skipped))
 
 
 def _next_in_line(
@@ -322,11 +321,10 @@ def _next_in_line(
     rows = tuple(ledger.skipped)
     guard = guard_of(view)
     if guard is not None:
-        return Decision(view.id, due_at, skipped=rows, deferred_by=guard)
+        return Decision(due_at, skipped=rows, deferred_by=guard)
     following = plan.timetable.next_after(due_at)
     is_last = following is None or following > now
     return Decision(
-        view.id,
         following,
         next_look_at=following if is_last else None,
         occurrence=scheduled(view, due_at, next_due_at=following),

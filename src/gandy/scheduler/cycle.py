@@ -242,7 +242,12 @@ async def _write_verdicts(transaction: Transaction, written: Written, *, charges
     ]
     await transaction.run(step_back([view for view, _ in crossed if _is_only_deferred(view)]))
     skips = [
-        *(skip for pair in written.moved for skip in _skips_of(pair, written)),
+        *(
+            skip
+            for pair in written.moved
+            if pair[1].skipped or pair[1].problem is not None
+            for skip in _skips_of(pair, written)
+        ),
         *(_settled_by_crossing(*pair) for pair in crossed if not _is_only_deferred(pair[0])),
     ]
     await _record(transaction, skips, charges_all=charges_all)

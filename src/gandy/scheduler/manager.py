@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gandy.model.manifest import Decision, DispatchView
 from gandy.model.schedule import Dependent
 from gandy.rules.deciding import Decider
-from gandy.rules.dispatching import WantedEntry, entitled, looks, pick
+from gandy.rules.dispatching import WantedEntry, entitled, looks, most_at_once, pick
 from gandy.scheduler.cycle import (
     CycleRequest,
     CycleResult,
@@ -37,6 +37,7 @@ from gandy.store.manifests import (
     count_due,
     keep_backlog,
     load_due,
+    load_few_due,
     next_look,
     read_now,
     recall_backlog,
@@ -57,8 +58,10 @@ async def load_manifests(request: CycleRequest, transaction: Transaction) -> Loa
     """Load the manifests due by their own instant or by the end of a parent, a share of each group."""
     begun, limit = request.monotonic(), request.settings.max_entries_per_cycle
     await transaction.run(wake_dependents())
-    demands = await transaction.run(count_due())
-    due = await transaction.run(load_due(demands, looks(limit, demands, entitled(limit, demands, {}))))
+    due = await transaction.run(load_few_due(most_at_once(limit)))
+    if due is None:
+        demands = await transaction.run(count_due())
+        due = await transaction.run(load_due(demands, looks(limit, demands, entitled(limit, demands, {}))))
     # Read the time after the manifests, so that none of them is due after `now`.
     now = await transaction.run(read_now())
     backlog = await transaction.run(recall_backlog(now)) if due.views else None
@@ -100,7 +103,7 @@ def _decide(view: DispatchView, decider: Decider, problem: str | None) -> Decisi
             problem = f"it cannot be evaluated: {type(error).__name__}: {error}"
             _log.error("manifest %s: %s", view.external_id, problem)
     look_again = decider.now + _UNREADABLE_RETRY_AFTER
-    return Decision(view.id, view.next_scheduled_run, next_look_at=look_again, problem=problem)
+    return Decision(view.next_scheduled_run, next_look_at=look_again, problem=problem)
 
 
 def _changes(view: DispatchView, decision: Decision) -> bool:

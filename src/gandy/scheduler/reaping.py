@@ -180,7 +180,7 @@ async def reap_failed_jobs(  # noqa: PLR0917 - the cargo of a cycle, in its orde
 async def park_exhausted(transaction: Transaction, due: DueManifests, retry: RetrySettings) -> FreshManifests:
     """Write the dead letters of manifests at their limit, and mark them; the later snapshot counts."""
     views = {view.id: view for view in due.views}
-    exhausted = [view.id for view in views.values() if is_exhausted_view(view)]
+    exhausted = [view.id for view in views.values() if view.failed_count and is_exhausted_view(view)]
     policies = await transaction.run(read_policies(exhausted))
     spent = [each for each, policy in policies.items() if is_spent(policy.failures, policy, retry)]
     parked = await _park(transaction, spent)

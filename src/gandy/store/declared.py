@@ -6,40 +6,64 @@ import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from gandy.model.manifest import MANIFEST_OPTIONS, GroupDeclaration, ManifestDeclaration
-from gandy.model.schedule import Dependent, Once, edges_of, schedule_from_json, timezone_of
+from gandy.model.schedule import Dependent, MisfirePolicy, Once, edges_of, schedule_from_json, timezone_of
 from gandy.rules.dispatching import entry_priority
 from gandy.rules.exclusions import refuse_excluded_once, refuse_none_left
 from gandy.rules.schedules import changed_cursor, first_cursor
-from gandy.store.statements import batch, statement
+from gandy.store.statements import batch, batch_of, statement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gandy.model.schedule import Edge, Schedule
-    from gandy.store.statements import Operation, Row
+    from gandy.store.statements import Batch, Operation, Row
 
 
 Stored: TypeAlias = "dict[str, Any]"  # JSON, as this module wrote it
 
 
-def shape_text(declaration: ManifestDeclaration) -> str:
-    """Serialise all but the input, so that manifests that differ only in their input share the text."""
+#: The values of options that a stored declaration leaves out, which halves its row. A part of the stored
+#: form: a new default of a declaration does not change it.
+LEFT_OUT: Final[Stored] = {
+    "priority": None,
+    "max_retries": 3,
+    "is_retried": True,
+    "retry_delay": None,
+    "timeout": None,
+    "variance": 0.0,
+    "exclusions": [],
+    "misfire_policy": MisfirePolicy.FIRE_ONCE_NOW.value,
+    "misfire_threshold": 60.0,
+    "keep_for": None,
+    "keep_last": None,
+}
+
+
+def shape_text(declaration: ManifestDeclaration, *, is_whole: bool = False) -> str:
+    """Serialise all but the input, so that manifests that differ only in their input share the text.
+
+    `is_whole` leaves no option out: the form of older versions, which an unchanged declaration keeps.
+    """
+    options = {
+        option.field: option.form.to_json(getattr(declaration, option.field)) for option in MANIFEST_OPTIONS
+    }
     return json.dumps(
         {
             "train": declaration.train,
             "input_type": declaration.input_type_name,
             "schedule": declaration.schedule.to_json(),
-            **{
-                option.field: option.form.to_json(getattr(declaration, option.field))
-                for option in MANIFEST_OPTIONS
-            },
+            **(options if is_whole else {name: options[name] for name in options if _is_said(name, options)}),
             "batch": declaration.batch,
         },
         separators=(",", ":"),
     )
+
+
+def _is_said(name: str, options: Stored) -> bool:
+    return name not in LEFT_OUT or options[name] != LEFT_OUT[name]
 
 
 def with_input(shape: str, input_json: str | None) -> str:
@@ -49,7 +73,7 @@ def with_input(shape: str, input_json: str | None) -> str:
 
 def from_stored(external_id: str, declared: str, overrides: str = "{}") -> ManifestDeclaration:
     """Read a declaration with its overrides applied."""
-    data: Stored = {**json.loads(declared), **json.loads(overrides)}
+    data: Stored = {**LEFT_OUT, **json.loads(declared), **json.loads(overrides)}
     return ManifestDeclaration(
         external_id=external_id,
         train=data["train"],
@@ -106,31 +130,59 @@ class Change:
     reason: str | None = None
 
 
+class _Shape(NamedTuple):
+    """What declarations that differ only in their id and input have in common."""
+
+    text: str
+    row: ManifestRow
+    values: tuple[object, ...]  #: of the row
+
+
 @dataclass(slots=True)
 class RowMaker:
     """Builds rows; values that many declarations share are computed once."""
 
     now: datetime
     groups: Mapping[str, GroupKey]
-    _shapes: dict[object, tuple[str, ManifestRow]] = field(default_factory=dict)
+    _shapes: dict[object, _Shape] = field(default_factory=dict)
+    _whole: dict[object, str] = field(default_factory=dict)
 
     def text_of(self, declaration: ManifestDeclaration) -> str:
         """Return the stored form of a declaration."""
-        return with_input(self._shape(declaration)[0], declaration.input_json)
+        return with_input(self._shape(declaration).text, declaration.input_json)
 
-    def new_row(self, declaration: ManifestDeclaration) -> ManifestRow:
-        """Build the row of a new manifest."""
-        row = self._row(declaration)
-        self._refuse_excluded(declaration, row["next_scheduled_run"])
-        return row
+    def is_stored(self, declaration: ManifestDeclaration, stored: str) -> bool:
+        """Return whether a declaration is stored already, in its form or in that of older versions."""
+        if stored == self.text_of(declaration):
+            return True
+        key = _shape_key(declaration)
+        whole = self._whole.get(key)
+        if whole is None:
+            whole = self._whole[key] = shape_text(declaration, is_whole=True)
+        return stored == with_input(whole, declaration.input_json)
+
+    def insertion(self, declarations: Sequence[ManifestDeclaration], **shared: object) -> Batch:
+        """Return the statement that inserts new manifests, with plain tuples as its rows."""
+        columns = self._shape(declarations[0]).row if declarations else ()
+        rows = [self._new_row(declaration) for declaration in declarations]
+        return batch_of(
+            "insert_manifests", ("external_id", "properties", "declared", *columns), rows, **shared
+        )
+
+    def _new_row(self, declaration: ManifestDeclaration) -> tuple[object, ...]:
+        text, row, values = self._shape(declaration)
+        if declaration.exclusions:
+            self._refuse_excluded(declaration, row["next_scheduled_run"])
+        given = declaration.input_json
+        return declaration.external_id, given, with_input(text, given), *values
 
     def _row(self, declaration: ManifestDeclaration) -> ManifestRow:
-        shape, row = self._shape(declaration)
+        shape = self._shape(declaration)
         return {
-            **row,
+            **shape.row,
             "external_id": declaration.external_id,
             "properties": declaration.input_json,
-            "declared": with_input(shape, declaration.input_json),
+            "declared": with_input(shape.text, declaration.input_json),
         }
 
     def changed_row(self, stored: Row, change: Change) -> ManifestRow:
@@ -179,11 +231,12 @@ class RowMaker:
             return None
         return self.now if isinstance(declaration.schedule, Dependent) else cursor
 
-    def _shape(self, declaration: ManifestDeclaration) -> tuple[str, ManifestRow]:
+    def _shape(self, declaration: ManifestDeclaration) -> _Shape:
         key = _shape_key(declaration)
         found = self._shapes.get(key)
         if found is None:
-            found = self._shapes[key] = shape_text(declaration), self._shared_row(declaration)
+            row = self._shared_row(declaration)
+            found = self._shapes[key] = _Shape(shape_text(declaration), row, tuple(row.values()))
         return found
 
     def _shared_row(self, declaration: ManifestDeclaration) -> ManifestRow:

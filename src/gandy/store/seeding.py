@@ -258,34 +258,23 @@ def _seed_chunk(
     found = yield statement("find_declared", external_ids=[each.external_id for each in chunk], owner=owner)
     stored = {row.external_id: row for row in found}
     new = [each for each in chunk if each.external_id not in stored]
-    rows = [maker.new_row(each) for each in new]
-    made = {row.external_id for row in (yield batch("insert_manifests", rows, owner=owner, origin=origin))}
-    yield from insert_edges(
-        owner, ((each.external_id, each.schedule) for each in new if each.external_id in made)
-    )
-    if len(made) < len(new):  # a server without the seeding lock inserted one of these concurrently
-        late = [each.external_id for each in new if each.external_id not in made]
-        found = yield statement("find_declared", external_ids=late, owner=owner)
-        stored |= {row.external_id: row for row in found}
+    yield maker.insertion(new, owner=owner, origin=origin)
+    yield from insert_edges(owner, ((each.external_id, each.schedule) for each in new))
     _refuse_declared(origin, stored)
     changed = [
-        (each.external_id, text)
+        (each.external_id, maker.text_of(each))
         for each in chunk
-        if each.external_id in stored
-        and _is_changed(stored[each.external_id], text := maker.text_of(each), origin)
+        if (row := stored.get(each.external_id)) is not None
+        and (not maker.is_stored(each, row.declared) or row.is_orphaned or row.origin != origin)
     ]
     yield from _update(owner, changed, maker, origin=origin)
-    return SeedResult(len(made), len(changed), len(chunk) - len(made) - len(changed))
+    return SeedResult(len(new), len(changed), len(stored) - len(changed))
 
 
 def _refuse_declared(origin: ManifestOrigin, stored: Mapping[str, Row]) -> None:
     for row in stored.values():
         if origin == "runtime" and row.origin == "declared" and not row.is_orphaned:
             raise ManifestDeclaredError(row.external_id)
-
-
-def _is_changed(stored: Row, text: str, origin: ManifestOrigin) -> bool:
-    return bool(stored.declared != text or stored.is_orphaned or stored.origin != origin)
 
 
 def _update(

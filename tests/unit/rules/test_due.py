@@ -49,7 +49,7 @@ def dependent(**changes: Unpack[Changes]) -> DispatchView:
 def test_a_manifest_that_is_switched_off_costs_nothing(off: Changes, schedule: Schedule) -> None:
     view = view_of(schedule, **off)._replace(parents_ended=True)
 
-    assert determine(view, NOON + minutes(5)) == Decision(7, NOON)
+    assert determine(view, NOON + minutes(5)) == Decision(NOON)
 
 
 @recurring
@@ -86,7 +86,7 @@ def test_a_once_runs_however_late_and_has_no_next_instant(policy: MisfirePolicy)
 
 @pytest.mark.parametrize(("guard", "reason"), GUARDS)
 def test_a_guard_only_defers_a_once(guard: Changes, reason: SkipReason) -> None:
-    assert determine(view_of(Once(at=NOON), **guard), NOON) == Decision(7, NOON, deferred_by=reason)
+    assert determine(view_of(Once(at=NOON), **guard), NOON) == Decision(NOON, deferred_by=reason)
 
 
 def test_an_exclusion_added_later_skips_a_once_with_a_row() -> None:
@@ -103,11 +103,11 @@ def test_a_once_is_looked_at_when_its_instant_comes() -> None:
 def test_a_dependent_follows_the_ends_of_its_parents() -> None:
     entry = Occurrence(NOON, NOON, Origin.DEPENDENT, 0)
 
-    assert determine(dependent(), NOON) == Decision(7, None, occurrence=entry)
+    assert determine(dependent(), NOON) == Decision(None, occurrence=entry)
 
 
 def test_without_a_new_end_of_each_parent_nothing_is_due() -> None:
-    assert determine(dependent()._replace(parents_ended=False), NOON) == Decision(7, None)
+    assert determine(dependent()._replace(parents_ended=False), NOON) == Decision(None)
 
 
 def test_a_disabled_parent_holds_its_dependents_back() -> None:
@@ -116,7 +116,7 @@ def test_a_disabled_parent_holds_its_dependents_back() -> None:
 
 @pytest.mark.parametrize(("guard", "reason"), GUARDS)
 def test_a_guard_only_defers_a_dependent(guard: Changes, reason: SkipReason) -> None:
-    assert determine(dependent(**guard), NOON) == Decision(7, None, deferred_by=reason)
+    assert determine(dependent(**guard), NOON) == Decision(None, deferred_by=reason)
 
 
 def test_exclusions_do_not_apply_to_dependents() -> None:
@@ -125,7 +125,7 @@ def test_exclusions_do_not_apply_to_dependents() -> None:
 
 @pytest.mark.parametrize("schedule", NEVER_BY_TIME)
 def test_without_a_time_and_without_a_success_nothing_is_ever_due(schedule: Schedule) -> None:
-    assert determine(view_of(schedule, next_scheduled_run=None), NOON) == Decision(7, None)
+    assert determine(view_of(schedule, next_scheduled_run=None), NOON) == Decision(None)
 
 
 @pytest.mark.parametrize("schedule", [Cron("0 0 31 2 *"), Cron("* * * * *", "Mars/Olympus")])

@@ -26,7 +26,7 @@ SECOND = timedelta(seconds=1)
 
 @recurring
 def test_before_its_instant_nothing_happens_and_the_look_is_at_the_instant(schedule: Schedule) -> None:
-    assert determine(view_of(schedule), NOON - SECOND) == Decision(7, NOON, next_look_at=NOON)
+    assert determine(view_of(schedule), NOON - SECOND) == Decision(NOON, next_look_at=NOON)
 
 
 @recurring
@@ -34,7 +34,6 @@ def test_an_instant_that_has_come_is_queued_and_the_cursor_moves_on(schedule: Sc
     decision = determine(view_of(schedule, group_priority=9), NOON + SECOND)
 
     assert decision == Decision(
-        7,
         NOON + minutes(1),
         next_look_at=NOON + minutes(1),
         occurrence=Occurrence(NOON, NOON, Origin.SCHEDULE, priority=9),
@@ -82,7 +81,7 @@ def test_a_dead_letter_leaves_every_instant_to_its_resolution(
 ) -> None:
     view = view_of(schedule, **guard)._replace(misfire_policy=policy)
 
-    assert determine(view, NOON + minutes(late)) == Decision(7, NOON, deferred_by=SkipReason.DEAD_LETTER)
+    assert determine(view, NOON + minutes(late)) == Decision(NOON, deferred_by=SkipReason.DEAD_LETTER)
 
 
 @recurring

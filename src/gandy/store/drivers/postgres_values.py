@@ -192,6 +192,7 @@ _FIRST: Final = datetime.min.replace(tzinfo=UTC)
 _SEPARATOR: Final = "\x00"  # no text column can hold it
 _SIGN: Final = 0x80  # of a big-endian number
 #: Types of which a column seldom has many different values; values of two types are never equal.
+_LISTED: Final = ({int}, {str})
 _REPEATED: Final = frozenset({datetime, bool, type(None)})
 
 
@@ -257,9 +258,9 @@ def bind(step: Step) -> Parameters:
 
 
 def _bound(name: str, value: object) -> object:
-    """Write a list of ids as a literal, as the columns of a batch; the driver adapts other values."""
+    """Write ids and names as a literal, as the columns of a batch; the driver adapts other values."""
     if isinstance(value, list):
-        return array_literal(value) if value and type(value[0]) is int else value
+        return array_literal(value) if set(map(type, value)) in _LISTED else value
     _check(name, value)
     return value
 
@@ -287,11 +288,11 @@ def _is_empty(column: Sequence[object]) -> bool:
 
 def array_literal(values: Sequence[object]) -> str:
     """Write an array literal of PostgreSQL; for texts, the driver's adapter takes ten times as long."""
+    if len(values) > 1 and values[0] == values[-1] and values.count(values[0]) == len(values):
+        return "{" + ",".join([_element(values[0])] * len(values)) + "}"
     kinds = set(map(type, values))
     if kinds == {int}:
         return "{" + ",".join(map(str, values)) + "}"
-    if kinds == {type(None)}:
-        return "{" + ",".join(["NULL"] * len(values)) + "}"
     if kinds <= _REPEATED or (kinds == {str} and values[0] == values[-1]):
         texts = {value: _element(value) for value in set(values)}  # many rows, few values
         return "{" + ",".join([texts[value] for value in values]) + "}"

@@ -43,6 +43,10 @@ SELECT d.id, g.priority, d.due, d.oldest_due_at FROM (
     FROM gandy.manifest WHERE next_look_at <= gandy.now() GROUP BY manifest_group_id) d
 JOIN gandy.manifest_group g ON g.id = d.id;
 
+-- name: load_few_due
+-- The manifests that are due for a look, in any order; the caller asks for one more than it takes.
+SELECT v.* FROM gandy.manifest_dispatch v WHERE v.next_look_at <= gandy.now() LIMIT %(limit)s;
+
 -- name: load_all_due
 -- All manifests that are due for a look.
 SELECT v.* FROM gandy.manifest_dispatch v WHERE v.next_look_at <= gandy.now() ORDER BY v.id;
@@ -79,14 +83,14 @@ WHERE next_look_at IS NOT NULL ORDER BY next_look_at LIMIT 1;
 -- A conflicting entry fails the whole batch: to check each would cost more than the rare halving.
 WITH decided AS MATERIALIZED (
     SELECT * FROM unnest(
-        %(id)s::bigint[], %(version)s::text[], %(cursor)s::timestamptz[], %(next_cursor)s::timestamptz[],
+        %(id)s::bigint[], %(version)s::xid[], %(cursor)s::timestamptz[], %(next_cursor)s::timestamptz[],
         %(next_look)s::timestamptz[], %(due_at)s::timestamptz[], %(scheduled_at)s::timestamptz[], %(origin)s::text[],
         %(skip_reason)s::text[])
         AS d(id, version, cursor, next_cursor, next_look, due_at, scheduled_at, origin, skip_reason)
 ), locked AS MATERIALIZED (
     -- in the order of ids and without waiting: a manifest that is locked elsewhere is decided again in the next cycle
-    SELECT d.*, m.ctid AS place FROM decided d JOIN gandy.manifest m ON m.id BETWEEN d.id AND d.id
-    WHERE m.next_scheduled_run IS NOT DISTINCT FROM d.cursor AND m.xmin::text = d.version
+    SELECT d.*, m.ctid AS place FROM decided d JOIN gandy.manifest m ON m.id = d.id
+    WHERE m.next_scheduled_run IS NOT DISTINCT FROM d.cursor AND m.xmin = d.version
     ORDER BY m.id FOR NO KEY UPDATE OF m SKIP LOCKED
 ), moved AS (
     UPDATE gandy.manifest m SET
@@ -94,11 +98,14 @@ WITH decided AS MATERIALIZED (
     FROM locked d WHERE m.ctid = d.place
     RETURNING m.id, m.owner, m.name, m.properties, m.property_type_name, m.manifest_group_id, m.priority,
               m.active_run_id, d.due_at, d.scheduled_at, d.origin
+), seed AS MATERIALIZED (
+    -- external ids differ in the id alone: another random one for each entry costs as much as an index
+    SELECT left(gen_random_uuid()::text, 24) AS prefix
 ), queued AS (
     INSERT INTO gandy.work_queue (
-        owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at,
-        scheduled_at, created_at)
-    SELECT owner, name,
+        id, external_id, owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate,
+        due_at, scheduled_at, created_at)
+    SELECT moved.entry_id, (seed.prefix || lpad(to_hex(moved.entry_id), 12, '0'))::uuid, owner, name,
            CASE WHEN origin = 'dependent' THEN coalesce((
                SELECT d.output FROM gandy.manifest_dependency d WHERE d.child_id = moved.id AND d.is_output_passed), properties)
            ELSE properties END, property_type_name, id, manifest_group_id, priority, origin,
@@ -109,7 +116,8 @@ WITH decided AS MATERIALIZED (
                WHERE q.manifest_id = moved.id AND q.attempt = 1
                AND q.due_at >= moved.due_at AND q.due_at < moved.due_at + interval '1 millisecond'), due_at) ELSE due_at END,
            scheduled_at, now.now
-    FROM moved, (SELECT gandy.now() AS now) now WHERE due_at IS NOT NULL
+    FROM (SELECT *, nextval('gandy.attempt_id') AS entry_id FROM moved WHERE due_at IS NOT NULL OFFSET 0) moved,
+         seed, (SELECT gandy.now() AS now) now
 ), seen AS (
     -- as of the snapshot of this statement: an end that commits later makes the dependent due again
     UPDATE gandy.manifest_edge e SET seen = d.ended, (success_seen, failure_seen, end_seen) = (

@@ -94,7 +94,8 @@ CROSS JOIN LATERAL (SELECT success_count FROM gandy.manifest WHERE id = e.parent
 WHERE o.manifest_id = e.parent_id AND o.success_count < p.success_count;
 
 -- name: insert_manifests
--- New manifests as a set; their edges follow. All parents are looked up at once: with
+-- New manifests as a set; their edges follow. The seeding lock keeps others from inserting the same ones; an insertion that
+-- allows for them costs a tenth more. All parents are looked up at once: with
 -- statistics of an almost empty table, a lookup for each manifest may scan all that was inserted so far.
 WITH parents AS MATERIALIZED (
     SELECT jsonb_object_agg(p.external_id, p.id) AS found
@@ -118,9 +119,7 @@ FROM parents, unnest(
     /* options: arrays */ %(priority)s::smallint[], %(batch)s::text[], %(is_enabled)s::bool[],
     %(declared)s::text[], %(next_scheduled_run)s::timestamptz[], %(next_look_at)s::timestamptz[])
     AS r(external_id, name, manifest_group_id, properties, property_type_name, schedule_type, cron_expression,
-         interval_seconds, timezone, scheduled_at, parent, /* options: columns */ priority, batch, is_enabled, declared, next_scheduled_run, next_look_at)
-ON CONFLICT (owner, external_id) DO NOTHING
-RETURNING external_id;
+         interval_seconds, timezone, scheduled_at, parent, /* options: columns */ priority, batch, is_enabled, declared, next_scheduled_run, next_look_at);
 
 -- name: update_manifests
 -- Changed declarations or overrides: write the effective values, and the cursor if the schedule changed.

@@ -24,6 +24,11 @@ SELECT d.id, g.priority, d.due, d.oldest_due_at FROM (
     FROM manifest INDEXED BY ix_manifest_next_look WHERE next_look_at <= gandy_now() GROUP BY manifest_group_id) d
 JOIN manifest_group g ON g.id = d.id;
 
+-- name: load_few_due
+-- The manifests that are due for a look, in any order; the caller asks for one more than it takes.
+SELECT v.* FROM manifest_dispatch v
+WHERE v.id IN (SELECT id FROM manifest INDEXED BY ix_manifest_next_look WHERE next_look_at <= gandy_now() LIMIT :limit);
+
 -- name: load_all_due
 -- All manifests that are due for a look.
 SELECT v.* FROM manifest_dispatch v

@@ -91,9 +91,7 @@ VALUES (:external_id, :owner, :name, :manifest_group_id, :properties, :property_
     :cron_expression, :interval_seconds, :timezone, :scheduled_at,
     (SELECT id FROM manifest WHERE owner = :owner AND external_id = :parent),
     /* options: values */ :priority, :origin, :batch, :is_enabled,
-    CASE WHEN NOT :is_enabled THEN gandy_now() END, :declared, :next_scheduled_run, :next_look_at, gandy_now(), gandy_now())
-ON CONFLICT (owner, external_id) DO NOTHING
-RETURNING external_id;
+    CASE WHEN NOT :is_enabled THEN gandy_now() END, :declared, :next_scheduled_run, :next_look_at, gandy_now(), gandy_now());
 
 -- name: update_manifests
 -- Changed declarations or overrides: write the effective values, and the cursor if the schedule changed.
