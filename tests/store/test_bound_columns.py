@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import psycopg
 import pytest
@@ -52,14 +52,9 @@ class WatchedCursor(sqlite3.Cursor):
 
     bound: ClassVar[list[tuple[object, ...]]] = []
 
-    def execute(self, statement: str, values: Any = (), /) -> sqlite3.Cursor:  # noqa: ANN401 - as its parent
+    def execute(self, statement: str, values: Any = (), /) -> Self:  # noqa: ANN401 - as its parent
         self.bound.append(tuple(values))
         return super().execute(statement, values)
-
-
-class WatchedConnection(sqlite3.Connection):
-    def cursor(self, *_: object) -> WatchedCursor:
-        return super().cursor(WatchedCursor)
 
 
 def test_a_null_that_all_rows_share_is_not_bound(sqlite_home: SqliteHome) -> None:
@@ -83,11 +78,11 @@ def test_a_null_that_all_rows_share_is_not_bound(sqlite_home: SqliteHome) -> Non
     )
     with sqlite_home.database() as url:
         migrate(url)
-        with closing(sqlite3.connect(url.removeprefix("sqlite:///"), factory=WatchedConnection)) as file:
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as file:
             StatementClock(lambda: datetime(2026, 1, 5, tzinfo=UTC)).register(file)
             execute_step(file, batch("ensure_groups", [{"name": "default"}], owner="app"))
             WatchedCursor.bound.clear()
-            ids = [row.id for row in execute_step(file, step)]
+            ids = [row.id for row in execute_step(file.cursor(WatchedCursor), step)]
             stored = file.execute("SELECT id, input, unique_key, max_retries FROM work_queue").fetchall()
 
     assert [len(values) for values in WatchedCursor.bound[:3]] == [7, 7, 7]
