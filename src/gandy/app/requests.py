@@ -221,15 +221,18 @@ class PreparedEnqueue:
             return []
         if not is_recorded:
             yield from record_layouts(self._request.owner, [layout_of_train(self.definition)])
-        enqueued: Enqueued = yield from enqueue(self._request)
+        return self.jobs((yield from self.entries()))
+
+    def entries(self) -> Operation[Enqueued]:
+        """Write the entries."""
+        return (yield from enqueue(self._request))
+
+    def jobs(self, enqueued: Enqueued) -> list[Job[Any]]:
+        """Return the jobs of the written entries."""
+        train, output = self.definition.name, self.definition.output
+        existing = enqueued.existing
         return [
-            Job(
-                job_id,
-                train=self.definition.name,
-                read=self._read,
-                output=self.definition.output,
-                is_new=job_id not in enqueued.existing,
-            )
+            Job(job_id, train=train, read=self._read, output=output, is_new=job_id not in existing)
             for job_id in enqueued.ids
         ]
 
@@ -240,14 +243,28 @@ def _options(keywords: EnqueueKeywords) -> EnqueueOptions:
 
 
 async def write_in_parts(parts: Iterator[PreparedEnqueue], transaction: Transaction) -> list[Job[Any]]:
-    """Write parts in one transaction, and encode each while the database inserts the one before it."""
+    """Write parts in one transaction; while the database inserts one, encode the next.
+
+    The jobs of a part are made in that time, too, so that the database waits for as little as possible.
+    """
     jobs: list[Job[Any]] = []
+    written: list[tuple[PreparedEnqueue, Enqueued]] = []
+
+    def make_jobs() -> None:
+        while written:
+            of, enqueued = written.pop()
+            jobs.extend(of.jobs(enqueued))
+
     part = next(parts, None)
     while part is not None:
-        writing = asyncio.ensure_future(transaction.run(part.operation()))
+        writing = asyncio.ensure_future(transaction.run(part.entries()))
         await asyncio.sleep(0)  # until it is sent
         try:
-            part = next(parts, None)
+            following = next(parts, None)
+            make_jobs()
         finally:
-            jobs += await writing
+            enqueued = await writing
+        written.append((part, enqueued))
+        part = following
+    make_jobs()
     return jobs

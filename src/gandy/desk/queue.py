@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from gandy.train.registry import AnyTrain, Registry
 
 _SETTLED: Final = frozenset({"skipped", "cancelled"})
+_ENCODED_TOGETHER: Final = 250  #: inputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,10 +104,13 @@ def enqueue_request(
 
 def _encoded(definition: AnyTrain, values: Sequence[object], first: int) -> list[str]:
     """Encode every input; an error names the index of the invalid input."""
-    encode = definition.input.encode
+    codec = definition.input
     texts: list[str] = []
     try:
-        texts.extend(encode(value) for value in values)  # on an error, len(texts) is the index
+        for start in range(0, len(values), _ENCODED_TOGETHER):
+            some = values[start : start + _ENCODED_TOGETHER]
+            # on an error, len(texts) is the index
+            texts.extend(codec.encode_together(some) or (codec.encode(value) for value in some))
     except PayloadError as error:
         is_only_one = first == 0 and len(values) == 1
         raise error if is_only_one else error.of_item(first + len(texts)) from None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache, partial
+from types import GenericAlias
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from pydantic import (
@@ -30,6 +31,7 @@ Value = TypeVar("Value")
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 MAX_PAYLOAD_BYTES: Final = 1_048_576
+_TOGETHER_BYTES: Final = 1_048_576  # of values that are checked by one call
 _SECRETS: Final = (SecretStr, SecretBytes, Secret)
 _ANYTHING: Final = TypeAdapter(object)
 _MASK_BYTES: Final = MASK.encode()
@@ -67,6 +69,11 @@ class PayloadCodec(Generic[Value]):
     def _from_json(self) -> Callable[[str | bytes], Value]:
         read: Callable[..., Value] = self.adapter.validator.validate_json
         return partial(read, **self._aliases.reading) if self._aliases.reading else read
+
+    @cached_property
+    def _many(self) -> TypeAdapter[list[Value]]:
+        """Checks many values by one call."""
+        return _adapter_of(GenericAlias(list, (self.declared,)))
 
     @cached_property
     def _aliases(self) -> Aliases:
@@ -110,6 +117,32 @@ class PayloadCodec(Generic[Value]):
         if len(raw) > limit:
             raise PayloadTooLargeError(train=self._train, part=self._part, size=len(raw), limit=limit)
         return raw.decode()
+
+    def encode_together(self, values: Sequence[Value], *, limit: int = MAX_PAYLOAD_BYTES) -> list[str] | None:
+        """Return what `encode` returns for each value, in half the time; None: it has to look at each.
+
+        Each value is written alone, but all are checked by one call, after that: to be written may use up a
+        value.
+        """
+        if len(values) <= 1 or self._is_nothing:
+            return None
+        try:
+            if self.has_secrets or self._aliases.crossed:
+                return None
+            write, many = self._to_json, self._many
+            raw = [write(value, round_trip=True, by_alias=False, warnings=False) for value in values]
+            whole = b"[" + b",".join(raw) + b"]"
+            if len(whole) > min(limit, _TOGETHER_BYTES) or _MASK_BYTES in whole:
+                return None
+            many.serializer.to_json([*values], round_trip=True, by_alias=False, warnings="error")
+            many.validator.validate_json(whole, **self._aliases.reading)
+            if b"null" in whole and _has_non_finite(many.dump_python([*values])):
+                return None
+            return [each.decode() for each in raw]
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 - `encode` names the value and its problem
+            return None
 
     def decode(self, text: str | bytes) -> Value:
         """Return the value of a stored JSON text."""

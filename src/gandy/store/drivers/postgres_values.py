@@ -26,7 +26,7 @@ from gandy.errors import (
 )
 from gandy.settings.bounds import LAST_INSTANT
 from gandy.store.drivers.grants import advice
-from gandy.store.drivers.sqlite_values import storable
+from gandy.store.drivers.sqlite_values import is_without_values, storable
 from gandy.store.statements import (
     Affected,
     Batch,
@@ -277,13 +277,9 @@ def _array_literals(columns: Iterable[Sequence[object]]) -> list[str]:
     The first column stays whole: it has the number of rows.
     """
     return [
-        "{}" if number and _is_empty(column) else array_literal(column)
+        "{}" if number and is_without_values(column) else array_literal(column)
         for number, column in enumerate(columns)
     ]
-
-
-def _is_empty(column: Sequence[object]) -> bool:
-    return column[0] is None and column.count(None) == len(column)
 
 
 def array_literal(values: Sequence[object]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import namedtuple
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
@@ -174,8 +174,13 @@ def _to_flag(value: int | None) -> bool | None:
     return None if value is None else bool(value)
 
 
+def is_without_values(column: Sequence[object]) -> bool:
+    """Return whether all rows of a batch have no value here."""
+    return column[0] is None and column.count(None) == len(column)
+
+
 def plain(values: Collection[object]) -> Collection[object]:
-    """Return a row with values that SQLite can store."""
+    """Return a column with values that SQLite can store."""
     if _PLAIN.issuperset(map(type, values)):
         return values
     return [value if type(value) in _PLAIN else _adapt(value) for value in values]

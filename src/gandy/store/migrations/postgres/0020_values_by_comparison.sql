@@ -1,0 +1,2 @@
+-- compatible_from: 18
+-- Only SQLite builds the list of a constraint again and again.
