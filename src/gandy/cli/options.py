@@ -87,6 +87,14 @@ def choosing(rows: str) -> Callable[[Command], Command]:
     return decorate
 
 
+before_option = click.option(
+    "--before",
+    type=bounded("id"),
+    metavar="ID",
+    help="Only below this id: continues where a search in texts stopped.",
+)
+
+
 def confirm(question: str, *, yes: bool) -> None:
     """Ask before a bulk change; without a terminal `--yes` is required."""
     if yes:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
     from gandy.store.cancelling import CancelResult
     from gandy.store.drivers.database import ReadingRunner
+    from gandy.store.reading.listings import SearchedRows
 
 
 T = TypeVar("T")
@@ -98,6 +99,22 @@ class LookedAnswer(BaseModel):
 
     rows: int
     back_to: datetime | None = Field(description="The time of the oldest of them.")
+
+    @classmethod
+    def of(cls, looked: SearchedRows | None) -> LookedAnswer | None:
+        """Convert the answer of the desk."""
+        return None if looked is None else cls.model_validate(looked)
+
+
+class LookedAtAnswer(BaseModel):
+    """An answer about what a filter selects."""
+
+    looked: LookedAnswer | None = Field(
+        None, description="How far a search in texts looked; null: no text was searched for."
+    )
+    next: int | None = Field(
+        None, description="The search stopped here, and `before` continues it; null: it looked at all rows."
+    )
 
 
 class Page(BaseModel, Generic[T]):
@@ -229,7 +246,7 @@ class InputBody(Body):
     input: Json = Field(None, description="Omit it to keep the stored input; null is an input.")
 
 
-class CancelAnswer(BaseModel):
+class CancelAnswer(LookedAtAnswer):
     """The result of a cancellation, by job id."""
 
     cancelled: list[int] = Field(description="Jobs that had not started; they never will.")
@@ -245,6 +262,8 @@ class CancelAnswer(BaseModel):
             asked=list(result.asked),
             over=list(result.over),
             unknown=list(result.unknown),
+            looked=LookedAnswer.of(result.looked),
+            next=result.next,
         )
 
 
