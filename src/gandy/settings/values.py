@@ -167,9 +167,13 @@ def span_or_value(value: object) -> object:
         return value
 
 
-def in_seconds(text: str) -> str:
-    """Return the number that stands for a duration such as 5m, in brackets; nothing for other texts."""
-    try:
-        return f" ({parse_duration(text).total_seconds():.15g})"
-    except DurationFormatError:
-        return ""
+def seconds_or(read: Callable[[str], object]) -> Callable[[object], object]:
+    """Return a reader of JSON: a number is seconds, also as text, as which an address has it."""
+
+    def from_json(value: object) -> object:
+        if not isinstance(value, str):
+            return span_or_value(value)
+        number = parsed_or_text(float)(value)
+        return read(value) if isinstance(number, str) else span_or_value(number)
+
+    return from_json

@@ -60,7 +60,7 @@ HIGHEST_ID: Final = 2**63 - 1
 LARGEST_PAGE: Final = 500
 MOST_AT_ONCE: Final = 1_000
 
-#: Durations are sent in seconds, as on the command line.
+#: Durations are answered in seconds, as on the command line.
 Seconds: TypeAlias = Annotated[timedelta, PlainSerializer(timedelta.total_seconds, return_type=float)]
 #: Text that a database can store.
 Word: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
@@ -177,11 +177,13 @@ def _shaped(hint: Any) -> Any:  # noqa: ANN401 an annotation may be anything
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A field checked by the table of bounds: `Annotated[timedelta, Taken("delay")]`, sent in seconds."""
+    """A field checked by the table of bounds: `Annotated[timedelta, Taken("delay")]`.
+
+    A duration is a number of seconds, or text as on the command line: 90, 90s, 1h30m.
+    """
 
     option: str
-    is_typed: bool = False  #: typed into a form: durations are read as on the command line
-    is_query: bool = False  #: part of an address: a number is text there
+    is_typed: bool = False  #: typed into a form: read as on the command line
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
@@ -200,17 +202,9 @@ class Taken:
         try:
             if self.is_typed and isinstance(value, str):
                 return bound.take_text(value)
-            return bound.take_json(_number(value) if self.is_query else value)
+            return bound.take_json(value)
         except RefusedValueError as error:
             raise PydanticCustomError("out_of_bounds", "{problem}", {"problem": str(error)}) from None
-
-
-def _number(value: object) -> object:
-    """Read a number; return any other value unchanged, to be refused later."""
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
 
 
 def with_options(
@@ -284,7 +278,7 @@ class _ScheduleBody(InputBody):
         None, description="The zone of `cron` or `every`, UTC by default."
     )
     every: Annotated[timedelta, Taken("every")] | None = Field(
-        None, description="A fixed rate in seconds, instead of a cron."
+        None, description="A fixed rate, instead of a cron."
     )
 
 

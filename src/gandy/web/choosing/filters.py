@@ -43,12 +43,8 @@ class Chosen(BaseModel):
 class ChosenQuery(Paged, Chosen):
     """The query of a listing."""
 
-    since: Annotated[datetime | timedelta, Taken("moment", is_query=True)] | None = Field(
-        None, description=_SINCE
-    )
-    until: Annotated[datetime | timedelta, Taken("moment", is_query=True)] | None = Field(
-        None, description=_UNTIL
-    )
+    since: Annotated[datetime | timedelta, Taken("moment")] | None = Field(None, description=_SINCE)
+    until: Annotated[datetime | timedelta, Taken("moment")] | None = Field(None, description=_UNTIL)
 
 
 class ChosenBody(Body, Chosen):
@@ -75,7 +71,7 @@ class ChosenBody(Body, Chosen):
 def _moment(text: str) -> str:
     """Refuse a text that is neither an instant nor a period."""
     try:
-        BOUNDS["moment"].take_text(text)
+        BOUNDS["moment"].take_json(text)
     except RefusedValueError as error:
         raise PydanticCustomError("out_of_bounds", "{problem}", {"problem": str(error)}) from None
     return text
@@ -98,7 +94,7 @@ class ChosenPageQuery(PageQuery, Chosen):
         found = {name: getattr(self, name) for name in _COMMON}
         for name in ("since", "until"):
             if found[name] is not None:
-                found[name] = BOUNDS["moment"].take_text(found[name])
+                found[name] = BOUNDS["moment"].take_json(found[name])
         return found
 
     @property
