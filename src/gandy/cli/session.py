@@ -46,6 +46,7 @@ _READING: Final = frozenset(
     {"explain", "growth", "health", "list", "logs", "preview", "show", "stats", "upcoming"}
 )
 _MOST_NAMES: Final = 10_000
+_PATIENCE_OF_READING: Final = 5.0  # seconds, with a file that another process holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,8 @@ async def _opened(call: Call) -> AsyncIterator[CommandSession]:
     owners = call.named_owners(app)
     if (app is None or _only_reads()) and not _is_there(settings.database.url):
         raise _no_database(call, settings.database.url)
-    database = open_database(settings.database)
+    patience = _PATIENCE_OF_READING if _only_reads() else None
+    database = open_database(settings.database, patience=patience)
     try:
         await database.open()
         known = () if app and owners == OneOwner(app.name) else await database.read(list_owners())

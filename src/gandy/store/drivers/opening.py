@@ -31,13 +31,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def open_database(settings: DatabaseSettings, *, clock: ManualClock | None = None) -> Database:
-    """Create the driver for a URL; it does not connect yet."""
+def open_database(
+    settings: DatabaseSettings, *, clock: ManualClock | None = None, patience: float | None = None
+) -> Database:
+    """Create the driver for a URL; it does not connect yet.
+
+    The patience is for a file that another process holds, in seconds.
+    """
     if dialect_of(settings.url) == "postgres":
         from gandy.store.drivers.postgres import PostgresDatabase  # noqa: PLC0415 loads the driver
 
         return PostgresDatabase(settings, clock=clock)
-    return SqliteDatabase(settings, clock=clock)
+    return SqliteDatabase(settings, clock=clock, patience=patience)
 
 
 def migrate(url: str) -> MigrationResult:
