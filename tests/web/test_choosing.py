@@ -296,3 +296,16 @@ async def test_a_name_that_nothing_has_is_told_on_pages_and_refused_by_verbs(
                 assert answer.status_code == 404, (place, query, answer.text)
     train = (await pages.get("/runs", params={"train": "send_parcle"})).text
     assert "did you mean send_parcel" in train
+
+
+@pytest.mark.parametrize("noun", ["runs", "queue", "dead-letters", "stats"])
+async def test_a_name_that_nothing_has_is_told_with_similar_ones(
+    client: httpx.AsyncClient, pages: httpx.AsyncClient, noun: str
+) -> None:
+    answered = await found(client, noun, train="READ_FEED")
+    shown = (await pages.get(f"/{noun}?train=READ_FEED")).text
+
+    assert answered["items"] == []
+    assert "did you mean read_feed?" in answered["unknown"]
+    assert "did you mean read_feed?" in shown
+    assert (await found(client, noun, train="read_feed"))["unknown"] is None

@@ -59,9 +59,11 @@ def json_input(text: str) -> str:
 def choosing(rows: str) -> Callable[[Command], Command]:
     """Give a command the filters that runs, entries and letters have in common."""
     added = (
-        click.option("--train", help=f"Only {rows} of this train."),
-        click.option("--manifest", metavar="ID", help=f"Only {rows} of this manifest."),
-        click.option("--group", help=f"Only {rows} of this group."),
+        click.option("--train", type=bounded("name"), help=f"Only {rows} of this train."),
+        click.option(
+            "--manifest", type=bounded("external_id"), metavar="ID", help=f"Only {rows} of this manifest."
+        ),
+        click.option("--group", type=bounded("group"), help=f"Only {rows} of this group."),
         click.option(
             "--since",
             type=bounded("moment"),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from datetime import datetime, timedelta
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from gandy.errors import DurationFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 _LONGEST_NUMBER = 20
 _MICROSECOND = timedelta(microseconds=1)
@@ -177,3 +178,11 @@ def seconds_or(read: Callable[[str], object]) -> Callable[[object], object]:
         return read(value) if isinstance(number, str) else span_or_value(number)
 
     return from_json
+
+
+def similar_names(wanted: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that are similar to a mistyped one, ignoring case."""
+    folded: dict[str, list[str]] = {}
+    for each in names:
+        folded.setdefault(each.casefold(), []).append(each)
+    return tuple(name for close in get_close_matches(wanted.casefold(), folded) for name in folded[close])

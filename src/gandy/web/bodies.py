@@ -27,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstr
 from pydantic_core import PydanticCustomError, core_schema
 
 from gandy.desk.audit import AlreadyHandled, IdempotentDatabase, Listed
+from gandy.desk.choosing.names import sentence_of
 from gandy.desk.declarations import Place
 from gandy.desk.schedules import (
     OVERRIDABLE,
@@ -128,6 +129,9 @@ class Page(BaseModel, Generic[T]):
     looked: LookedAnswer | None = Field(
         None, description="How far a search in texts looked; null: no text was searched for."
     )
+    unknown: str | None = Field(
+        None, description="Nothing was found, since nothing has a name of the filter: with similar names."
+    )
 
 
 @cache
@@ -158,7 +162,14 @@ def page(items: Sequence[Any], limit: int, *, key: str = "id") -> dict[str, obje
 
 def found_page(found: Listed[Any]) -> dict[str, object]:
     """Return a page of search results."""
-    return {"items": found, "next": found.next, "is_cut": found.is_cut, "looked": found.looked}
+    unknown = None if found.unknown is None else sentence_of(found.unknown)
+    return {
+        "items": found,
+        "next": found.next,
+        "is_cut": found.is_cut,
+        "looked": found.looked,
+        "unknown": unknown,
+    }
 
 
 def _shaped(hint: Any) -> Any:  # noqa: ANN401 an annotation may be anything

@@ -40,10 +40,16 @@ class SqliteDatabase:
     supports_partitions = False
 
     def __init__(
-        self, settings: DatabaseSettings, *, clock: ManualClock | None = None, patience: float | None = None
+        self,
+        settings: DatabaseSettings,
+        *,
+        clock: ManualClock | None = None,
+        patience: float | None = None,
+        makes_tables: bool = True,
     ) -> None:
         """Take how many seconds to wait for another process that holds the file, by default half a minute."""
         self.address = settings.url
+        self._makes_tables = makes_tables
         path = sqlite_path(settings.url)
 
         def make() -> Connection:
@@ -54,7 +60,7 @@ class SqliteDatabase:
 
     async def open(self) -> None:
         """Open the file and migrate its schema: an embedded database has no separate deployment step."""
-        await self._writer.call(migrate)
+        await self._writer.call(migrate if self._makes_tables else migrate_tables)
         await self._reader.call(_data_version)
 
     async def close(self) -> None:
@@ -274,6 +280,14 @@ def migrate(connection: Connection) -> MigrationResult:
             result = run_on(connection, applying)
             _refuse_broken_references(connection)
             return result
+
+
+def migrate_tables(connection: Connection) -> MigrationResult:
+    """Bring the schema up to date, but make no tables in a file that has none of Gandy."""
+    state = run_on(connection, read_state())
+    if state.version == 0:
+        verify(state, "sqlite")
+    return migrate(connection)
 
 
 def execute_unenforced(connection: Connection, commands: Sequence[str]) -> None:

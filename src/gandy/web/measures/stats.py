@@ -13,7 +13,7 @@ from gandy.context import Context
 from gandy.desk.stats import SORTS, USUAL_WINDOWS, RunStats, StatsDesk, StatsSort
 from gandy.store.stats.rollups import RANKED
 from gandy.web.access.routes import Routes
-from gandy.web.bodies import HIGHEST_ID, LARGEST_PAGE, Taken, Word, found_page, page, page_of
+from gandy.web.bodies import LARGEST_PAGE, Taken, Word, found_page, page_of
 from gandy.web.dependencies import CurrentContext
 from gandy.web.surroundings import Here, PageQuery
 
@@ -52,14 +52,14 @@ async def show_stats(context: CurrentContext, query: Annotated[StatsQuery, Query
     since = query.since
     if query.by == "train":
         windows = USUAL_WINDOWS if since is None else (since,)
-        return page(await desk.trains(windows, train=query.train, sort=query.sort or "name"), HIGHEST_ID)
+        return found_page(await desk.trains(windows, train=query.train, sort=query.sort or "name"))
     window, sort = since or _WINDOWS["day"], query.sort or "runs"
     return found_page(await desk.manifests(window, train=query.train, sort=sort, limit=query.limit))
 
 
 def desk_of(context: Context) -> StatsDesk:
     """Return the desk for statistics."""
-    return StatsDesk(context.database, context.owners)
+    return StatsDesk(context.database, context.owners, context.registry)
 
 
 pages = Routes("/stats")
