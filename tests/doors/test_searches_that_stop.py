@@ -16,7 +16,7 @@ from tests.web.test_choosing import hidden_fields
 from tests.web.test_pages import submit
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from click.testing import Result
@@ -58,11 +58,15 @@ def short_searches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def touched(answer: Any) -> set[int]:  # noqa: ANN401 a result, or its JSON
     """Return what a verb changed, in any door's words."""
-    value = answer.get if isinstance(answer, dict) else lambda key, default: getattr(answer, key, default)
-    ids = [id_ for key in ("cancelled", "asked", "asked_to_stop", "acknowledged") for id_ in value(key, ())]
+
+    def value(key: str) -> Sequence[Any]:
+        found: Sequence[Any] = answer.get(key, ()) if isinstance(answer, dict) else getattr(answer, key, ())
+        return found
+
+    ids = [id_ for key in ("cancelled", "asked", "asked_to_stop", "acknowledged") for id_ in value(key)]
     for key, inner in (("rerun", "repeats"), ("requeued", "letter_id")):
-        ids += [each[inner] if isinstance(each, dict) else getattr(each, inner) for each in value(key, ())]
-    return {*ids, *value("resolved", ())}
+        ids += [each[inner] if isinstance(each, dict) else getattr(each, inner) for each in value(key)]
+    return {*ids, *value("resolved")}
 
 
 async def walked(call: Callable[[int | None], Awaitable[Any]]) -> tuple[set[int], int]:

@@ -59,11 +59,11 @@ def json_input(text: str) -> str:
 def choosing(rows: str) -> Callable[[Command], Command]:
     """Give a command the filters that runs, entries and letters have in common."""
     added = (
-        click.option("--train", type=bounded("name"), help=f"Only {rows} of this train."),
+        click.option("--train", type=bounded("name"), metavar="NAME", help=f"Only {rows} of this train."),
         click.option(
             "--manifest", type=bounded("external_id"), metavar="ID", help=f"Only {rows} of this manifest."
         ),
-        click.option("--group", type=bounded("group"), help=f"Only {rows} of this group."),
+        click.option("--group", type=bounded("group"), metavar="NAME", help=f"Only {rows} of this group."),
         click.option(
             "--since",
             type=bounded("moment"),

@@ -29,7 +29,7 @@ _FIGURES = tuple(name for name in SORTS if name != "name")
 @click.command(
     epilog=example("gandy stats", "gandy stats --since 6h --sort duration_p95", "gandy stats --manifests")
 )
-@click.option("--train", type=bounded("name"), help="Only this train.")
+@click.option("--train", type=bounded("name"), metavar="NAME", help="Only this train.")
 @click.option(
     "--since",
     type=bounded("window"),
