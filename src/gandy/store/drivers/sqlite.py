@@ -29,7 +29,7 @@ T = TypeVar("T")
 _log = logging.getLogger("gandy.store")
 
 _BUSY_SECONDS = 30.0
-_QUIET_SECONDS = 1.0  #: of these, until it is said that another process holds the file
+_QUIET_SECONDS = 2.0  #: of these, until it is said that another process holds the file
 _OLDEST = (3, 40, 0)
 
 
@@ -347,8 +347,10 @@ def _execute_held(connection: Connection, command: str) -> None:
             raise
         _log.warning("another process holds the database file; waiting for up to %.0f seconds", left)
         _set_patience(connection, left)
-        connection.execute(command)
-        _set_patience(connection, _QUIET_SECONDS)
+        try:
+            connection.execute(command)
+        finally:
+            _set_patience(connection, _QUIET_SECONDS)
 
 
 def _set_patience(connection: Connection, seconds: float) -> None:
