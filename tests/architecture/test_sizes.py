@@ -31,7 +31,6 @@ APART = {
     "cli/demonstration/trains.py": "the trains of the demo read like an application's own",
     "upkeep/partitions.py": "only PostgreSQL has partitions",
     "upkeep/page.py": "importing __main__ would print the page",
-    "store/drivers/postgres_direct.py": "imports psycopg, which a process on SQLite does not load",
 }
 
 

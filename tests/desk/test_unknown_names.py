@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +13,7 @@ from gandy.desk.choosing.rerunning import RerunDesk
 from gandy.desk.dead_letters import DeadLetterDesk
 from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import RunInsights
+from gandy.desk.stats import StatsDesk
 from gandy.errors import GandyError, GroupNotFoundError, ManifestNotFoundError, UnknownTrainError
 from gandy.model.owners import Operator
 from gandy.settings import Settings
@@ -135,3 +137,24 @@ async def test_an_unknown_group_is_not_walked(seeded: World, statements: list[St
         await read(group="elt")
 
         assert not [step.name for step in statements if step.name.startswith(("search_", "gather_"))]
+
+
+async def test_statistics_of_a_train_that_nothing_has_say_so(seeded: World) -> None:
+    desk = StatsDesk(seeded.database, OWNERS)
+
+    for found in (await desk.trains(train="WROK"), await desk.manifests(timedelta(hours=1), train="WROK")):
+        assert not found
+        assert found.unknown is not None
+        assert "did you mean work?" in sentence_of(found.unknown)
+    assert (await desk.trains(train="work")).unknown is None
+    assert (await desk.trains()).unknown is None
+
+
+@pytest.mark.parametrize(("wanted", "error", "similar"), UNKNOWN)
+async def test_a_name_in_another_case_is_similar(
+    seeded: World, wanted: dict[str, str], error: type[GandyError], similar: str
+) -> None:
+    for read in lists(seeded):
+        found = await read(**{key: similar.upper() for key in wanted})
+        assert isinstance(found.unknown, error)
+        assert f"did you mean {similar}?" in sentence_of(found.unknown)

@@ -311,8 +311,8 @@ async def test_a_file_that_takes_no_writes_is_waited_out_by_every_way(
 ) -> None:
     connect = sqlite.connect
 
-    def connect_badly(path: Path, clock: Any = None) -> sqlite.Connection:  # noqa: ANN401
-        connection = connect(path, clock)
+    def connect_badly(path: Path, *how: Any) -> sqlite.Connection:  # noqa: ANN401
+        connection = connect(path, *how)
         connection.execute(pragma)
         return connection
 
@@ -324,6 +324,26 @@ async def test_a_file_that_takes_no_writes_is_waited_out_by_every_way(
 
     assert await ways.outcomes(lambda: enqueue(BIG)) == _everywhere(None), "no connection of then is kept"
     assert count(world, "work_queue") == len(_everywhere(None))
+    await ways.close()
+    await world.database.close()
+
+
+async def test_a_file_that_another_process_holds_is_waited_for_and_said_to_be_held(
+    sqlite_file: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sqlite, "_QUIET_SECONDS", 0.01)
+    monkeypatch.setattr(sqlite, "_BUSY_SECONDS", 0.02)
+    world = await open_world(sqlite_file)
+    ways = Ways(world)
+    with closing(sqlite3.connect(sqlite_file.removeprefix("sqlite:///"), isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        for _ in range(2):
+            outcomes = await ways.outcomes(lambda: enqueue(ONE))
+            assert outcomes == _everywhere(DatabaseBusyError)
+        holder.execute("ROLLBACK")
+
+    said = [each for each in caplog.messages if "another process holds the database file" in each]
+    assert len(said) == 2 * len(outcomes), "it is said again each time"
     await ways.close()
     await world.database.close()
 

@@ -167,51 +167,6 @@ async def test_a_parameter_out_of_bounds_is_refused_by_its_name(calls: Calls, pa
     assert said in answer.json()["detail"]
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "body", "said"),
-    [
-        (
-            "POST",
-            "/queue/enqueue",
-            {"train": "send", "delay": "5m"},
-            "body.delay: must be a number of seconds (300), not '5m'",
-        ),
-        (
-            "POST",
-            "/queue/enqueue",
-            {"timeout": "1h30m"},
-            "body.timeout: must be a number of seconds, or none (5400), not '1h30m'",
-        ),
-        (
-            "POST",
-            "/queue/enqueue",
-            {"retry_delay": "soon"},
-            "body.retry_delay: must be a number of seconds, not",
-        ),
-        (
-            "POST",
-            "/manifests/news/set",
-            {"every": "1d"},
-            "body.every: must be a number of seconds (86400), not '1d'",
-        ),
-        (
-            "GET",
-            "/upcoming?within=250ms",
-            None,
-            "query.within: must be a number of seconds (0.25), not '250ms'",
-        ),
-    ],
-)
-async def test_a_duration_given_as_text_is_refused_with_its_number_of_seconds(
-    calls: Calls, method: str, path: str, body: dict[str, str] | None, said: str
-) -> None:
-    async with calls(headers=bearer(OPERATOR)) as client:
-        answer = await client.request(method, f"/api/v1{path}", json=body)
-
-    assert answer.status_code == 422
-    assert said in answer.json()["detail"]
-
-
 async def test_malformed_json_is_refused(calls: Calls) -> None:
     async with calls(headers=bearer(OPERATOR)) as client:
         answer = await client.post(

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from gandy.cli.bulk import confirm_bulk, tell_number
+from gandy.cli.bulk import Choice, confirm_bulk, exit_code, tell_number
 from gandy.cli.call import Call, pass_call
 from gandy.cli.listing import PrintedRows, emit_found, limited, read_pages
-from gandy.cli.options import bounded, choosing, example, json_input, json_option, yes_option
+from gandy.cli.options import before_option, bounded, choosing, example, json_input, json_option, yes_option
 from gandy.cli.output import emit_json, emit_record, emit_rows, say
 from gandy.cli.session import CommandSession, with_session
 from gandy.desk.audit import local_operator
@@ -90,6 +90,7 @@ def show(call: Call, letter_id: int, *, as_json: bool) -> None:
 @click.argument("letter_ids", metavar="[ID]...", type=bounded("id"), nargs=-1)
 @all_option
 @choosing("letters")
+@before_option
 @click.option("--input", "text", type=json_input, metavar="JSON", help="Replaces the original input.")
 @yes_option
 @json_option
@@ -110,16 +111,17 @@ def requeue(
     """Queue the jobs of dead letters again, with the failure count reset."""
     wanted = LetterFilter(**chosen)
     _refuse_unclear(letter_ids, wanted, everything=everything)
+    choice = Choice(letter_ids, wanted)
     if everything and not yes:
-        letter_ids, wanted = _agreed("Requeue", call, wanted)
+        choice = _agreed("Requeue", call, wanted)
 
     async def work(session: CommandSession) -> RequeueResult:
         desk = _desk(session)
-        if not letter_ids:
-            return await desk.requeue_all(wanted, input_json=text, progress=tell_number)
-        return await desk.requeue(letter_ids, input_json=text)
+        if not choice.ids:
+            return await desk.requeue_all(choice.wanted, input_json=text, progress=tell_number)
+        return await desk.requeue(choice.ids, input_json=text)
 
-    result = with_session(call, work)
+    result = choice.ended(with_session(call, work))
     if as_json:
         emit_json(result)
     else:
@@ -131,6 +133,7 @@ def requeue(
 @click.argument("letter_ids", metavar="[ID]...", type=bounded("id"), nargs=-1)
 @all_option
 @choosing("letters")
+@before_option
 @click.option("--note", type=bounded("note"), required=True, help="The reason, for the record.")
 @yes_option
 @json_option
@@ -151,16 +154,17 @@ def acknowledge(
     """Close dead letters without another run."""
     wanted = LetterFilter(**chosen)
     _refuse_unclear(letter_ids, wanted, everything=everything)
+    choice = Choice(letter_ids, wanted)
     if everything and not yes:
-        letter_ids, wanted = _agreed("Acknowledge", call, wanted)
+        choice = _agreed("Acknowledge", call, wanted)
 
     async def work(session: CommandSession) -> AcknowledgeResult:
         desk = _desk(session)
-        if not letter_ids:
-            return await desk.acknowledge_all(wanted, note, progress=tell_number)
-        return await desk.acknowledge(letter_ids, note)
+        if not choice.ids:
+            return await desk.acknowledge_all(choice.wanted, note, progress=tell_number)
+        return await desk.acknowledge(choice.ids, note)
 
-    result = with_session(call, work)
+    result = choice.ended(with_session(call, work))
     if as_json:
         emit_json(result)
     else:
@@ -176,11 +180,11 @@ def _refuse_unclear(letter_ids: Sequence[int], wanted: LetterFilter, *, everythi
         raise click.UsageError("filters select among --all; they cannot be combined with ids")
 
 
-def _agreed(verb: str, call: Call, wanted: LetterFilter) -> tuple[tuple[int, ...], LetterFilter]:
+def _agreed(verb: str, call: Call, wanted: LetterFilter) -> Choice[LetterFilter]:
     """Ask before many letters are resolved, and return those that were agreed to, the oldest first."""
     found = with_session(call, lambda session: _desk(session).preview(wanted))
-    letter_ids, wanted = confirm_bulk(verb, found, wanted, what="dead letter")
-    return letter_ids[::-1], wanted
+    choice = confirm_bulk(verb, found, wanted, what="dead letter")
+    return replace(choice, ids=choice.ids[::-1])
 
 
 def _explain(result: RequeueResult | AcknowledgeResult) -> int:
@@ -189,7 +193,7 @@ def _explain(result: RequeueResult | AcknowledgeResult) -> int:
         say(f"Dead letter {letter_id} is already resolved; see gandy dead-letters show {letter_id}.")
     for letter_id in result.unknown:
         say(f"There is no dead letter {letter_id}.")
-    return _LEFT_UNDONE if result.resolved_before or result.unknown else 0
+    return exit_code(result, _LEFT_UNDONE if result.resolved_before or result.unknown else 0)
 
 
 def _desk(session: CommandSession) -> DeadLetterDesk:

@@ -15,6 +15,7 @@ from gandy.errors import ContractTargetError
 from gandy.lifecycle import load
 from gandy.lifecycle.contract.tables import gathered
 from gandy.settings.files import one_line
+from gandy.telemetry.log_lines import TextLines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -178,7 +179,7 @@ def _bars(contracts: Sequence[Contract], target: str | None) -> Iterator[Pruned]
 def log_events() -> None:
     """Log lifecycle events to stderr, one line each, independently of the logging settings."""
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(TextLines("%(asctime)s %(levelname)s %(message)s"))
     logger = logging.getLogger("gandy.lifecycle")
     logger.handlers = [handler]
     logger.propagate = False

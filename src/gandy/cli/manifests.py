@@ -160,8 +160,8 @@ def manifests() -> None:
 
 @manifests.command("list", epilog=example("gandy manifests list --prefix sync- --disabled"))
 @click.option("--prefix", default="", help="Only external ids with this prefix.")
-@click.option("--group", help="Only manifests of this group.")
-@click.option("--train", help="Only manifests of this train.")
+@click.option("--group", type=bounded("group"), metavar="NAME", help="Only manifests of this group.")
+@click.option("--train", type=bounded("name"), metavar="NAME", help="Only manifests of this train.")
 @click.option(
     "--type",
     "schedule_type",

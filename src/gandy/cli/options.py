@@ -59,9 +59,11 @@ def json_input(text: str) -> str:
 def choosing(rows: str) -> Callable[[Command], Command]:
     """Give a command the filters that runs, entries and letters have in common."""
     added = (
-        click.option("--train", help=f"Only {rows} of this train."),
-        click.option("--manifest", metavar="ID", help=f"Only {rows} of this manifest."),
-        click.option("--group", help=f"Only {rows} of this group."),
+        click.option("--train", type=bounded("name"), metavar="NAME", help=f"Only {rows} of this train."),
+        click.option(
+            "--manifest", type=bounded("external_id"), metavar="ID", help=f"Only {rows} of this manifest."
+        ),
+        click.option("--group", type=bounded("group"), metavar="NAME", help=f"Only {rows} of this group."),
         click.option(
             "--since",
             type=bounded("moment"),
@@ -85,6 +87,14 @@ def choosing(rows: str) -> Callable[[Command], Command]:
         return command
 
     return decorate
+
+
+before_option = click.option(
+    "--before",
+    type=bounded("id"),
+    metavar="ID",
+    help="Only below this id: continues where a search in texts stopped.",
+)
 
 
 def confirm(question: str, *, yes: bool) -> None:

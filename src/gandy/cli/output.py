@@ -241,7 +241,8 @@ def emit_cancelled(result: CancelResult, *, as_json: bool) -> int:
         "not found": result.unknown,
     }
     if as_json:
-        emit_json({word.replace(" ", "_"): ids for word, ids in parts.items()})
+        outcomes = {word.replace(" ", "_"): ids for word, ids in parts.items()}
+        emit_json({**outcomes, "looked": result.looked, "next": result.next})
     else:
         rows = [{"id": job_id, "outcome": word} for word, ids in parts.items() for job_id in ids]
         emit_rows(rows, ("id", "outcome"), as_json=False)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import click
 
-from gandy.cli.bulk import confirm_bulk
+from gandy.cli.bulk import Choice, confirm_bulk, exit_code
 from gandy.cli.call import Call, pass_call
 from gandy.cli.listing import PrintedRows, emit_found, limited, read_pages
-from gandy.cli.options import bounded, choosing, example, json_input, json_option, yes_option
+from gandy.cli.options import before_option, bounded, choosing, example, json_input, json_option, yes_option
 from gandy.cli.output import (
     cancel_desk,
     emit_cancelled,
@@ -181,6 +181,7 @@ def enqueue(
 )
 @click.option("--gate", type=click.Choice(get_args(Gate)), help="All entries that wait for this.")
 @choosing("entries")
+@before_option
 @yes_option
 @json_option
 @click.pass_context
@@ -200,11 +201,14 @@ def cancel(
     """Cancel entries: these, or all that match a filter; a run that has begun is asked to stop."""
     wanted = EntryFilter(status=status, gate=gate, **chosen)
     progress = None if entry_ids else tell_progress
+    choice = Choice(entry_ids, wanted)
     if not entry_ids and not yes:
         found = with_session(call, lambda session: cancel_desk(session).preview_entries(wanted))
-        entry_ids, wanted = confirm_bulk("Cancel", found, wanted)
-    result = with_session(call, lambda session: cancel_desk(session).entries(entry_ids, wanted, progress))
-    ctx.exit(emit_cancelled(result, as_json=as_json))
+        choice = confirm_bulk("Cancel", found, wanted)
+    result = choice.ended(
+        with_session(call, lambda session: cancel_desk(session).entries(choice.ids, choice.wanted, progress))
+    )
+    ctx.exit(exit_code(result, emit_cancelled(result, as_json=as_json)))
 
 
 async def _enqueue(

@@ -8,10 +8,10 @@ from typing import Any, get_args
 
 import click
 
-from gandy.cli.bulk import confirm_bulk, emit_rerun, rerun_desk, tell_number
+from gandy.cli.bulk import Choice, confirm_bulk, emit_rerun, exit_code, rerun_desk, tell_number
 from gandy.cli.call import Call, pass_call
 from gandy.cli.listing import PrintedRows, emit_found, limited, read_pages
-from gandy.cli.options import bounded, choosing, example, json_input, json_option, yes_option
+from gandy.cli.options import before_option, bounded, choosing, example, json_input, json_option, yes_option
 from gandy.cli.output import (
     cancel_desk,
     emit_cancelled,
@@ -158,6 +158,7 @@ def _timing(ran: JunctionRun) -> dict[str, str]:
 @click.argument("run_ids", metavar="[ID]...", type=bounded("id"), nargs=-1)
 @click.option("--state", type=click.Choice(get_args(LiveState)), help="All runs in this state.")
 @choosing("runs")
+@before_option
 @yes_option
 @json_option
 @click.pass_context
@@ -176,11 +177,14 @@ def cancel(
     """Cancel runs, started or not: these, or all that match a filter; they are not retried."""
     wanted = RunFilter(state=state, **chosen)
     progress = None if run_ids else tell_progress
+    choice = Choice(run_ids, wanted)
     if not run_ids and not yes:
         found = with_session(call, lambda session: cancel_desk(session).preview_runs(wanted))
-        run_ids, wanted = confirm_bulk("Cancel", found, wanted)
-    result = with_session(call, lambda session: cancel_desk(session).runs(run_ids, wanted, progress))
-    ctx.exit(emit_cancelled(result, as_json=as_json))
+        choice = confirm_bulk("Cancel", found, wanted)
+    result = choice.ended(
+        with_session(call, lambda session: cancel_desk(session).runs(choice.ids, choice.wanted, progress))
+    )
+    ctx.exit(exit_code(result, emit_cancelled(result, as_json=as_json)))
 
 
 @runs.command(epilog=example("gandy runs fail 42 --reason 'its host is gone'"))
@@ -209,6 +213,7 @@ def fail(call: Call, run_id: int, *, reason: str | None, as_json: bool) -> None:
 @click.argument("run_ids", metavar="[ID]...", type=bounded("id"), nargs=-1)
 @click.option("--state", type=click.Choice(get_args(EndedState)), help="All runs in this state.")
 @choosing("runs")
+@before_option
 @click.option("--input", "text", type=json_input, metavar="JSON", help="Replaces the input of a single run.")
 @yes_option
 @json_option
@@ -242,10 +247,13 @@ def rerun(
     if text is not None:
         raise click.UsageError("--input replaces the input of a single run; pass one id")
     progress = None if run_ids else tell_number
+    choice = Choice(run_ids, wanted)
     if not run_ids and not yes:
         found = with_session(call, lambda session: rerun_desk(session).preview(wanted))
-        run_ids, wanted = confirm_bulk("Rerun", found, wanted)
-    result = with_session(call, lambda session: rerun_desk(session).runs(run_ids, wanted, progress))
+        choice = confirm_bulk("Rerun", found, wanted)
+    result = choice.ended(
+        with_session(call, lambda session: rerun_desk(session).runs(choice.ids, choice.wanted, progress))
+    )
     ctx.exit(emit_rerun(result, as_json=as_json))
 
 

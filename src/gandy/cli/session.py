@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
@@ -14,6 +13,7 @@ from gandy.desk.audit import local_operator
 from gandy.desk.groups import GroupDesk
 from gandy.desk.manifests import ManifestDesk
 from gandy.errors import (
+    DatabaseUnreachableError,
     GandyError,
     GroupNotFoundError,
     ManifestNotFoundError,
@@ -24,8 +24,10 @@ from gandy.errors import (
 )
 from gandy.model.owners import OneOwner
 from gandy.settings import mask_url
+from gandy.settings.values import similar_names
 from gandy.store.drivers.database import database_file
 from gandy.store.drivers.opening import open_database
+from gandy.store.drivers.sqlite_values import no_folder
 from gandy.store.owners import list_owners
 from gandy.store.reading.views import ManifestFilter
 
@@ -46,6 +48,7 @@ _READING: Final = frozenset(
     {"explain", "growth", "health", "list", "logs", "preview", "show", "stats", "upcoming"}
 )
 _MOST_NAMES: Final = 10_000
+_PATIENCE_OF_READING: Final = 5.0  # seconds, with a file that another process holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,11 @@ async def _opened(call: Call) -> AsyncIterator[CommandSession]:
     owners = call.named_owners(app)
     if (app is None or _only_reads()) and not _is_there(settings.database.url):
         raise _no_database(call, settings.database.url)
-    database = open_database(settings.database)
+    database = (
+        open_database(settings.database, patience=_PATIENCE_OF_READING, makes_tables=False)
+        if _only_reads()
+        else open_database(settings.database, makes_tables=app is not None)
+    )
     try:
         await database.open()
         known = () if app and owners == OneOwner(app.name) else await database.read(list_owners())
@@ -105,6 +112,9 @@ def _only_reads() -> bool:
 
 def _no_database(call: Call, url: str) -> GandyError:
     loaded = call.load_settings()
+    file = database_file(url)
+    if file is not None and not file.parent.is_dir():
+        return DatabaseUnreachableError(mask_url(url), no_folder(file))
     if url == loaded.settings.database.url and loaded.origins["database.url"].kind == "default":
         return NotConfiguredError() if loaded.file is None else NoDatabaseError(url)
     return NoDatabaseError(mask_url(url))
@@ -122,15 +132,15 @@ async def _suggest(session: CommandSession, error: GroupNotFoundError | Manifest
         manifests = ManifestDesk(session.database, operator, owners=session.owners)
         found = await manifests.list(ManifestFilter(limit=_MOST_NAMES))
         wanted, names = error.external_id, [manifest.external_id for manifest in found]
-    if similar := get_close_matches(wanted, names):
+    if similar := similar_names(wanted, names):
         error.add_note(f"did you mean {' or '.join(similar)}?")
 
 
 def _is_there(url: str) -> bool:
-    """Return whether the database exists: opening a missing SQLite file would create it."""
+    """Return whether the database exists: opening a missing or empty SQLite file would create it."""
     file = database_file(url)
     try:
-        return file is None or file.exists()
+        return file is None or (file.exists() and file.stat().st_size > 0)
     except OSError:  # such as a name that is too long: opening reports it
         return True
 

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from gandy.desk.choosing.texts import ENTRIES, RUNS
-from gandy.desk.choosing.walks import AT_ONCE, JobWalk, batches, both, refuse_unclear
+from gandy.desk.choosing.walks import AT_ONCE, JobWalk, batches, both, ended, found_ids, refuse_unclear
 from gandy.errors import DatabaseFaultError, RunNotBegunError, RunNotFoundError, RunOverError
 from gandy.model.run import TrainState
 from gandy.rules.ending import spans_of
@@ -27,6 +27,7 @@ from gandy.store.reaping import FailRequest, ReapRules, fail_run
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
+    from gandy.desk.audit import Listed
     from gandy.desk.choosing.texts import Listing
     from gandy.desk.choosing.walks import Preview
     from gandy.model.owners import Operator, Owners
@@ -76,13 +77,15 @@ class CancelDesk:
     ) -> CancelResult:
         """Cancel these runs, or without ids all live runs of a filter; later runs are not affected."""
         refuse_unclear("runs", ids, wanted)
-        found = batches(ids) if ids else self._live_runs(wanted)
-        return await self._cancel_all(found, "cancel run", progress=progress)
+        walks = () if ids else self._live_walks(wanted)
+        found = batches(ids) if ids else _ids_of(walks)
+        return ended(await self._cancel_all(found, "cancel run", progress=progress), walks)
 
-    async def find_runs(self, wanted: RunFilter) -> tuple[int, ...]:
+    async def find_runs(self, wanted: RunFilter) -> Listed[int]:
         """Return the runs that `runs` would cancel by this filter."""
         refuse_unclear("runs", (), wanted)
-        return await _gathered(self._live_runs(wanted))
+        walks = self._live_walks(wanted)
+        return found_ids(await _gathered(_ids_of(walks)), walks)
 
     async def preview_runs(self, wanted: RunFilter) -> Preview:
         """Count the runs that `runs` would cancel by this filter."""
@@ -94,13 +97,15 @@ class CancelDesk:
     ) -> CancelResult:
         """Cancel these entries, or without ids all undispatched ones of a filter; later ones stay."""
         refuse_unclear("entries", ids, wanted)
-        found = batches(ids) if ids else self._undispatched(wanted).ids()
-        return await self._cancel_all(found, "cancel run", progress=progress)
+        walks = () if ids else (self._undispatched(wanted),)
+        found = batches(ids) if ids else _ids_of(walks)
+        return ended(await self._cancel_all(found, "cancel run", progress=progress), walks)
 
-    async def find_entries(self, wanted: EntryFilter) -> tuple[int, ...]:
+    async def find_entries(self, wanted: EntryFilter) -> Listed[int]:
         """Return the entries that `entries` would cancel by this filter."""
         refuse_unclear("entries", (), wanted)
-        return await _gathered(self._undispatched(wanted).ids())
+        walks = (self._undispatched(wanted),)
+        return found_ids(await _gathered(_ids_of(walks)), walks)
 
     async def preview_entries(self, wanted: EntryFilter) -> Preview:
         """Count the entries that `entries` would cancel by this filter."""
@@ -145,13 +150,8 @@ class CancelDesk:
         """Return the jobs that `group` would cancel."""
         return await _gathered(self._group_jobs(name))
 
-    async def _live_runs(self, wanted: RunFilter) -> AsyncIterator[Sequence[int]]:
-        """Page through the runs that have not ended; a pending run that starts meanwhile is found again."""
-        for walk in self._live_walks(wanted):
-            async for ids in walk.ids():
-                yield ids
-
-    def _live_walks(self, wanted: RunFilter) -> list[JobWalk[RunFilter]]:
+    def _live_walks(self, wanted: RunFilter) -> Sequence[JobWalk[RunFilter]]:
+        """Walks over the runs that have not ended; a pending run that starts meanwhile is found again."""
         if wanted.state is not None:
             check("live_state", wanted.state, called="state")
         states = (TrainState.PENDING, TrainState.IN_PROGRESS)
@@ -210,6 +210,12 @@ class CancelDesk:
             audited = AuditRecord(owner=owner, action=action, subject=about, detail=detail, about=own)
             yield from record_audit(self._operator, audited)
         return result
+
+
+async def _ids_of(walks: Sequence[JobWalk[Filter]]) -> AsyncIterator[Sequence[int]]:
+    for walk in walks:
+        async for ids in walk.ids():
+            yield ids
 
 
 async def _gathered(batches: AsyncIterator[Sequence[int]]) -> tuple[int, ...]:

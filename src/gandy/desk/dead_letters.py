@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gandy.desk.audit import Listed, shown
 from gandy.desk.choosing.names import find_unknown
 from gandy.desk.choosing.texts import LETTERS, search_listing
-from gandy.desk.choosing.walks import AT_ONCE, JobWalk, batches
+from gandy.desk.choosing.walks import AT_ONCE, JobWalk, batches, ended, found_ids
 from gandy.desk.explain import Count
 from gandy.desk.runs import Json, edited_input
 from gandy.errors import DeadLetterNotFoundError
@@ -114,9 +114,12 @@ class DeadLetterDesk:
             raise DeadLetterNotFoundError(ids[0])
         return Count(value=len(found))
 
-    async def find_awaiting(self, wanted: LetterFilter) -> tuple[int, ...]:
+    async def find_awaiting(self, wanted: LetterFilter) -> Listed[int]:
         """Return the letters that requeueing or acknowledging all would resolve by this filter."""
-        return tuple([letter_id async for ids in self._awaiting(wanted) for letter_id in ids])
+        walk = self._walk(wanted)
+        return found_ids(
+            [letter_id async for ids in self._awaiting(walk, wanted) for letter_id in ids], [walk]
+        )
 
     async def requeue(self, ids: Sequence[int], *, input_json: str | None = None) -> RequeueResult:
         """Queue the jobs of letters again, with the original or an edited input."""
@@ -137,12 +140,12 @@ class DeadLetterDesk:
         progress: Callable[[int], None] | None = None,
     ) -> RequeueResult:
         """Queue the jobs of all letters that are unresolved now, in batches."""
-        total = RequeueResult()
-        async for ids in self._awaiting(wanted):
+        total, walk = RequeueResult(), self._walk(wanted)
+        async for ids in self._awaiting(walk, wanted):
             total = total.plus(await self.requeue(ids, input_json=input_json))
             if progress is not None:
                 progress(len(total.requeued))
-        return total
+        return ended(total, [walk])
 
     async def acknowledge(self, ids: Sequence[int], note: str) -> AcknowledgeResult:
         """Close letters without another run."""
@@ -158,17 +161,19 @@ class DeadLetterDesk:
         self, wanted: LetterFilter, note: str, *, progress: Callable[[int], None] | None = None
     ) -> AcknowledgeResult:
         """Close all letters that are unresolved now, in batches."""
-        total = AcknowledgeResult()
-        async for ids in self._awaiting(wanted):
+        total, walk = AcknowledgeResult(), self._walk(wanted)
+        async for ids in self._awaiting(walk, wanted):
             total = total.plus(await self.acknowledge(ids, note))
             if progress is not None:
                 progress(len(total.acknowledged))
-        return total
+        return ended(total, [walk])
 
-    async def _awaiting(self, wanted: LetterFilter) -> AsyncIterator[Sequence[int]]:
-        """Page through the letters that are unresolved now, the oldest first."""
+    async def _awaiting(
+        self, searched: JobWalk[LetterFilter], wanted: LetterFilter
+    ) -> AsyncIterator[Sequence[int]]:
+        """Page through the letters that are unresolved now, the oldest first; a walk searches texts."""
         if wanted.has_texts:
-            found = [letter_id async for ids in self._walk(wanted).ids() for letter_id in ids]
+            found = [letter_id async for ids in searched.ids() for letter_id in ids]
             async for ids in batches(found[::-1]):
                 yield ids
             return

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from gandy.desk.audit import Listed
+from gandy.desk.choosing.names import find_unknown_train
 from gandy.rules.tallies import NO_MANIFEST, Tally
 from gandy.store.manifests import read_now
 from gandy.store.owners import named_owners
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from gandy.store.drivers.database import ReadingRunner
     from gandy.store.statements import Operation, Row, Rows
     from gandy.store.stats.rollups import Grain, ManifestOrder
+    from gandy.train.registry import Registry
 
 StatsSort: TypeAlias = Literal[
     "name",
@@ -100,9 +102,11 @@ class _Span:
 class StatsDesk:
     """Reads statistics from rollups, at a cost that does not depend on the number of runs."""
 
-    def __init__(self, database: ReadingRunner, owners: Owners) -> None:
+    def __init__(self, database: ReadingRunner, owners: Owners, registry: Registry | None = None) -> None:
+        """Take the owners whose figures are visible, and the trains whose names are known."""
         self._database = database
         self._owners = owners
+        self._registry = registry
 
     async def trains(
         self,
@@ -110,10 +114,11 @@ class StatsDesk:
         *,
         train: str | None = None,
         sort: StatsSort = "name",
-    ) -> tuple[RunStats, ...]:
+    ) -> Listed[RunStats]:
         """Return the statistics of each train that ended runs, window by window."""
         found = await self._database.read(self._trains(windows, train))
-        return tuple(each for window in windows for each in _sorted(found[window], sort))
+        rows = [each for window in windows for each in _sorted(found[window], sort)]
+        return await self._named(Listed.all_of(rows, is_cut=False), train)
 
     async def manifests(
         self, window: timedelta, *, train: str | None = None, sort: StatsSort = "runs", limit: int = 100
@@ -123,7 +128,15 @@ class StatsDesk:
         To sort by a percentile, the manifests with the longest single wait or duration are compared. The
         result is cut if there are too many figures to rank by all: then the newest ones decide.
         """
-        return await self._database.read(self._manifests(window, train, sort=sort, limit=limit))
+        found = await self._database.read(self._manifests(window, train, sort=sort, limit=limit))
+        return await self._named(found, train)
+
+    async def _named(self, found: Listed[RunStats], train: str | None) -> Listed[RunStats]:
+        """Say of an empty list if nothing has the name of the train."""
+        if train is not None and not found:
+            search = find_unknown_train(train, self._owners, self._registry)
+            found.unknown = await self._database.read(search)
+        return found
 
     def _trains(
         self, windows: Iterable[timedelta], train: str | None

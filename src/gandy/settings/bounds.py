@@ -68,7 +68,6 @@ class Bound:
     read: Callable[[str], object] = str  #: from the command line, a form or the environment
     from_json: Callable[[object], object] = lambda value: value
     fault: Callable[[object], str | None] = lambda _: None  #: the exact problem, if it is not obvious
-    seconds: str | None = None  #: of a duration: how JSON writes it, as a number
 
     def problem(self, option: str, value: object) -> str | None:
         """Describe why this value is refused; None: it is accepted."""
@@ -93,11 +92,11 @@ class Bound:
 
     def take_json(self, value: object) -> object:
         """Read and check a JSON value of a program."""
-        if self.seconds is not None and isinstance(value, str) and not self.holds(self.from_json(value)):
-            raise RefusedValueError(
-                f"must be {self.seconds}{names.in_seconds(value)}, not {self.shown(value)}"
-            )
-        return self._taken(self.from_json(value), value)
+        try:
+            read = self.from_json(value)
+        except RefusedValueError as error:
+            raise RefusedValueError(f"{shown(value)} {error}") from None
+        return self._taken(read, value)
 
     def _taken(self, value: object, given: object) -> object:
         if not self.holds(value):
@@ -128,14 +127,15 @@ def span(minimum: timedelta = _ZERO, maximum: timedelta = LONGEST_SPAN) -> Bound
         except DurationFormatError as error:
             raise RefusedValueError(f"{error.problem}; it must be {expected}") from None
 
-    schema = {
+    seconds = {
         "type": "number",
         "minimum": minimum.total_seconds(),
         "maximum": maximum.total_seconds(),
         "description": "In seconds.",
     }
-    seconds = "a number of seconds"
-    return Bound(expected, holds, schema, read=read, from_json=names.span_or_value, seconds=seconds)
+    as_text = {"type": "string", "description": "A duration such as 90s, 1h30m or 7d."}
+    schema = {"anyOf": [seconds, as_text]}
+    return Bound(expected, holds, schema, read=read, from_json=names.seconds_or(read))
 
 
 def share() -> Bound:
@@ -157,7 +157,6 @@ def or_no_timeout(bound: Bound) -> Bound:
         {"anyOf": [dict(bound.schema), {"const": word, "type": "string"}]},
         read=lambda text: NO_TIMEOUT if text.strip() == word else bound.read(text),
         from_json=lambda value: NO_TIMEOUT if value == word else bound.from_json(value),
-        seconds=f"{bound.seconds}, or {word}",
     )
 
 
@@ -263,15 +262,12 @@ def moment() -> Bound:
         except RefusedValueError:
             return text  # refused as neither of the two
 
-    def from_json(value: object) -> object:
-        return read(value) if isinstance(value, str) else names.span_or_value(value)
-
     return Bound(
         expected,
         lambda value: before.holds(value) or at.holds(value),
-        {"anyOf": [before.schema, at.schema, {"type": "string", "description": "A duration such as 2h."}]},
+        {"anyOf": [before.schema, at.schema]},
         read=read,
-        from_json=from_json,
+        from_json=names.seconds_or(read),
     )
 
 

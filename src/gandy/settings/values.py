@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from datetime import datetime, timedelta
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from gandy.errors import DurationFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 _LONGEST_NUMBER = 20
 _MICROSECOND = timedelta(microseconds=1)
@@ -167,9 +168,21 @@ def span_or_value(value: object) -> object:
         return value
 
 
-def in_seconds(text: str) -> str:
-    """Return the number that stands for a duration such as 5m, in brackets; nothing for other texts."""
-    try:
-        return f" ({parse_duration(text).total_seconds():.15g})"
-    except DurationFormatError:
-        return ""
+def seconds_or(read: Callable[[str], object]) -> Callable[[object], object]:
+    """Return a reader of JSON: a number is seconds, also as text, as which an address has it."""
+
+    def from_json(value: object) -> object:
+        if not isinstance(value, str):
+            return span_or_value(value)
+        number = parsed_or_text(float)(value)
+        return read(value) if isinstance(number, str) else span_or_value(number)
+
+    return from_json
+
+
+def similar_names(wanted: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that are similar to a mistyped one, ignoring case."""
+    folded: dict[str, list[str]] = {}
+    for each in names:
+        folded.setdefault(each.casefold(), []).append(each)
+    return tuple(name for close in get_close_matches(wanted.casefold(), folded) for name in folded[close])

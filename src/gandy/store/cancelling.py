@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from gandy.model.owners import Owners
     from gandy.model.run import RetentionSpans
+    from gandy.store.reading.listings import SearchedRows
     from gandy.store.statements import Operation, Row, Rows
 
 
@@ -32,6 +33,8 @@ class CancelResult:
     asked: tuple[int, ...] = ()  #: running: their workers are told to stop them
     over: tuple[int, ...] = ()  #: already ended
     unknown: tuple[int, ...] = ()
+    looked: SearchedRows | None = None  #: how far a search in texts looked; None: it was none
+    next: int | None = None  #: rows below it were not looked at: `before` continues there
     owner_of: Mapping[int, str] = field(default_factory=dict, compare=False, repr=False)
 
     def plus(self, other: CancelResult) -> CancelResult:
@@ -41,7 +44,7 @@ class CancelResult:
             self.asked + other.asked,
             self.over + other.over,
             self.unknown + other.unknown,
-            {**self.owner_of, **other.owner_of},
+            owner_of={**self.owner_of, **other.owner_of},
         )
 
 

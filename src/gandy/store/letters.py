@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gandy.model.owners import Operator, Owners
     from gandy.model.run import RunEnd
     from gandy.rules.ending import Park
-    from gandy.store.reading.listings import LetterFilter, LetterStatus
+    from gandy.store.reading.listings import LetterFilter, LetterStatus, SearchedRows
     from gandy.store.statements import Operation, Row, Rows
 
 
@@ -77,6 +77,8 @@ class RequeueResult:
     requeued: tuple[Requeued, ...] = ()
     resolved_before: tuple[int, ...] = ()
     unknown: tuple[int, ...] = ()
+    looked: SearchedRows | None = None  #: how far a search in texts looked; None: it was none
+    next: int | None = None  #: letters below it were not looked at: `before` continues there
 
     def plus(self, other: RequeueResult) -> RequeueResult:
         """Combine the results of two batches."""
@@ -94,6 +96,8 @@ class AcknowledgeResult:
     acknowledged: tuple[int, ...] = ()
     resolved_before: tuple[int, ...] = ()
     unknown: tuple[int, ...] = ()
+    looked: SearchedRows | None = None  #: how far a search in texts looked; None: it was none
+    next: int | None = None  #: letters below it were not looked at: `before` continues there
 
     def plus(self, other: AcknowledgeResult) -> AcknowledgeResult:
         """Combine the results of two batches."""

@@ -7,8 +7,8 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Final
 
-from gandy.settings.files import many_lines
-from gandy.train.log import hidden_texts
+from gandy.settings.files import many_lines, one_line
+from gandy.train.log import RUN_LOGGER, hidden_texts
 
 if TYPE_CHECKING:
     from gandy.settings import LoggingSettings
@@ -36,10 +36,19 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """Format a record as text; indent its further lines and escape terminal control characters."""
+    """Format a record as text; indent its further lines and escape terminal control characters.
 
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    A message of Gandy's own is one line, whatever a reason or a name in it has; a job's may have several.
+    """
+
+    def __init__(self, shape: str = "%(asctime)s %(levelname)-7s %(name)s: %(message)s") -> None:
+        super().__init__(shape)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 the name of the base class
+        """Return the record without its traceback."""
+        if record.name.startswith("gandy.") and record.name != RUN_LOGGER:
+            record.message = one_line(record.message)
+        return super().formatMessage(record)
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one record, with its traceback below it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 from contextlib import (
@@ -14,6 +13,7 @@ from contextlib import (
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 from gandy.errors import DuplicateTrainError, ProvideError, UnknownTrainError
+from gandy.settings.values import similar_names
 from gandy.train.execution import ProvidedValues, describe_need, missing_provided
 from gandy.train.route import can_be_provided, key_of, type_name
 
@@ -85,8 +85,7 @@ class Registry:
             raise missing_provided(missing, provided)
 
     def _unknown(self, name: str) -> UnknownTrainError:
-        similar = difflib.get_close_matches(name, self._by_name)
-        return UnknownTrainError(name=name, known=self.names, similar=tuple(similar))
+        return UnknownTrainError(name=name, known=self.names, similar=similar_names(name, self._by_name))
 
 
 class OfThisProcess:

@@ -27,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstr
 from pydantic_core import PydanticCustomError, core_schema
 
 from gandy.desk.audit import AlreadyHandled, IdempotentDatabase, Listed
+from gandy.desk.choosing.names import sentence_of
 from gandy.desk.declarations import Place
 from gandy.desk.schedules import (
     OVERRIDABLE,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
     from gandy.store.cancelling import CancelResult
     from gandy.store.drivers.database import ReadingRunner
+    from gandy.store.reading.listings import SearchedRows
 
 
 T = TypeVar("T")
@@ -59,7 +61,7 @@ HIGHEST_ID: Final = 2**63 - 1
 LARGEST_PAGE: Final = 500
 MOST_AT_ONCE: Final = 1_000
 
-#: Durations are sent in seconds, as on the command line.
+#: Durations are answered in seconds, as on the command line.
 Seconds: TypeAlias = Annotated[timedelta, PlainSerializer(timedelta.total_seconds, return_type=float)]
 #: Text that a database can store.
 Word: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
@@ -99,6 +101,22 @@ class LookedAnswer(BaseModel):
     rows: int
     back_to: datetime | None = Field(description="The time of the oldest of them.")
 
+    @classmethod
+    def of(cls, looked: SearchedRows | None) -> LookedAnswer | None:
+        """Convert the answer of the desk."""
+        return None if looked is None else cls.model_validate(looked)
+
+
+class LookedAtAnswer(BaseModel):
+    """An answer about what a filter selects."""
+
+    looked: LookedAnswer | None = Field(
+        None, description="How far a search in texts looked; null: no text was searched for."
+    )
+    next: int | None = Field(
+        None, description="The search stopped here, and `before` continues it; null: it looked at all rows."
+    )
+
 
 class Page(BaseModel, Generic[T]):
     """One page of a listing."""
@@ -110,6 +128,9 @@ class Page(BaseModel, Generic[T]):
     )
     looked: LookedAnswer | None = Field(
         None, description="How far a search in texts looked; null: no text was searched for."
+    )
+    unknown: str | None = Field(
+        None, description="Nothing was found, since nothing has a name of the filter: with similar names."
     )
 
 
@@ -141,7 +162,14 @@ def page(items: Sequence[Any], limit: int, *, key: str = "id") -> dict[str, obje
 
 def found_page(found: Listed[Any]) -> dict[str, object]:
     """Return a page of search results."""
-    return {"items": found, "next": found.next, "is_cut": found.is_cut, "looked": found.looked}
+    unknown = None if found.unknown is None else sentence_of(found.unknown)
+    return {
+        "items": found,
+        "next": found.next,
+        "is_cut": found.is_cut,
+        "looked": found.looked,
+        "unknown": unknown,
+    }
 
 
 def _shaped(hint: Any) -> Any:  # noqa: ANN401 an annotation may be anything
@@ -160,11 +188,13 @@ def _shaped(hint: Any) -> Any:  # noqa: ANN401 an annotation may be anything
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A field checked by the table of bounds: `Annotated[timedelta, Taken("delay")]`, sent in seconds."""
+    """A field checked by the table of bounds: `Annotated[timedelta, Taken("delay")]`.
+
+    A duration is a number of seconds, or text as on the command line: 90, 90s, 1h30m.
+    """
 
     option: str
-    is_typed: bool = False  #: typed into a form: durations are read as on the command line
-    is_query: bool = False  #: part of an address: a number is text there
+    is_typed: bool = False  #: typed into a form: read as on the command line
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
@@ -183,17 +213,9 @@ class Taken:
         try:
             if self.is_typed and isinstance(value, str):
                 return bound.take_text(value)
-            return bound.take_json(_number(value) if self.is_query else value)
+            return bound.take_json(value)
         except RefusedValueError as error:
             raise PydanticCustomError("out_of_bounds", "{problem}", {"problem": str(error)}) from None
-
-
-def _number(value: object) -> object:
-    """Read a number; return any other value unchanged, to be refused later."""
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
 
 
 def with_options(
@@ -229,7 +251,7 @@ class InputBody(Body):
     input: Json = Field(None, description="Omit it to keep the stored input; null is an input.")
 
 
-class CancelAnswer(BaseModel):
+class CancelAnswer(LookedAtAnswer):
     """The result of a cancellation, by job id."""
 
     cancelled: list[int] = Field(description="Jobs that had not started; they never will.")
@@ -245,6 +267,8 @@ class CancelAnswer(BaseModel):
             asked=list(result.asked),
             over=list(result.over),
             unknown=list(result.unknown),
+            looked=LookedAnswer.of(result.looked),
+            next=result.next,
         )
 
 
@@ -265,7 +289,7 @@ class _ScheduleBody(InputBody):
         None, description="The zone of `cron` or `every`, UTC by default."
     )
     every: Annotated[timedelta, Taken("every")] | None = Field(
-        None, description="A fixed rate in seconds, instead of a cron."
+        None, description="A fixed rate, instead of a cron."
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import Form, Path, Query, Request
-from pydantic import BaseModel, Field
+from pydantic import Field
 from starlette.responses import Response
 
 from gandy.context import Context
@@ -22,6 +22,8 @@ from gandy.web.bodies import (
     HIGHEST_ID,
     Body,
     InputBody,
+    LookedAnswer,
+    LookedAtAnswer,
     Taken,
     found_page,
     input_text,
@@ -77,7 +79,7 @@ class SeveralAcknowledgeBody(SeveralBody, AcknowledgeBody):
     """The letters to resolve, and why no further run is needed."""
 
 
-class ResolutionAnswer(BaseModel):
+class ResolutionAnswer(LookedAtAnswer):
     """The result of a resolution, by letter id."""
 
     resolved: list[int] = Field(description="Letters that this request resolved.")
@@ -174,6 +176,8 @@ def requeue_answer(result: RequeueResult) -> ResolutionAnswer:
         jobs=[each.entry_id for each in requeued],
         resolved_before=list(result.resolved_before),
         unknown=list(result.unknown),
+        looked=LookedAnswer.of(result.looked),
+        next=result.next,
     )
 
 
@@ -184,6 +188,8 @@ def acknowledge_answer(result: AcknowledgeResult) -> ResolutionAnswer:
         jobs=[],
         resolved_before=list(result.resolved_before),
         unknown=list(result.unknown),
+        looked=LookedAnswer.of(result.looked),
+        next=result.next,
     )
 
 
@@ -273,7 +279,15 @@ async def preview(
 def _confirm(
     here: PageContext, form: LetterForm, found: Preview | Count, fields: dict[str, str], *, is_preview: bool
 ) -> Response:
-    return here.page("dead_letters_confirm.html", form=form, fields=fields, found=found, preview=is_preview)
+    further = form.further(found) if isinstance(found, Preview) else None
+    return here.page(
+        "dead_letters_confirm.html",
+        form=form,
+        fields=fields,
+        found=found,
+        further=further,
+        preview=is_preview,
+    )
 
 
 @pages.changes("/resolve")
@@ -287,8 +301,10 @@ async def resolve(
     if form.verb == "requeue":
         result = await (desk.requeue(ids) if ids else desk.requeue_all(wanted))
         refuse_unknown(result, ids)
-        return here.done("/dead-letters", _said(f"{len(result.requeued)} requeued", result))
-    return await _acknowledge(here, desk, ids or wanted, form.note.strip())
+        said = _said(f"{len(result.requeued)} requeued", result)
+    else:
+        said = await _acknowledge(desk, ids or wanted, form.note.strip())
+    return here.done("/dead-letters", form.said(said))
 
 
 @pages.changes("/{letter_id}/requeue")
@@ -316,12 +332,11 @@ async def acknowledge_page(
     context: CurrentContext, operator: CurrentOperator, here: Here, letter_id: LetterId, note: Note = ""
 ) -> Response:
     """Close a letter without another run."""
-    return await _acknowledge(here, desk_of(context, operator), [letter_id], note.strip())
+    said = await _acknowledge(desk_of(context, operator), [letter_id], note.strip())
+    return here.done("/dead-letters", said)
 
 
-async def _acknowledge(
-    here: PageContext, desk: DeadLetterDesk, which: list[int] | LetterFilter, note: str
-) -> Response:
+async def _acknowledge(desk: DeadLetterDesk, which: list[int] | LetterFilter, note: str) -> str:
     if not note:
         raise ResolutionNoteMissingError
     if isinstance(which, LetterFilter):
@@ -329,7 +344,7 @@ async def _acknowledge(
     else:
         result = await desk.acknowledge(which, note)
         refuse_unknown(result, which)
-    return here.done("/dead-letters", _said(f"{len(result.acknowledged)} acknowledged", result))
+    return _said(f"{len(result.acknowledged)} acknowledged", result)
 
 
 def _said(done: str, result: RequeueResult | AcknowledgeResult) -> str:

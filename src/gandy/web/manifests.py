@@ -83,7 +83,7 @@ class TriggerBody(InputBody):
     """The delay and the input of a trigger."""
 
     delay: Annotated[timedelta, Taken("delay")] = Field(
-        timedelta(0), description="Seconds from now.", json_schema_extra={"default": 0}
+        timedelta(0), description="From now.", json_schema_extra={"default": 0}
     )
 
 

@@ -62,18 +62,18 @@ class EnqueueBody(InputBody):
 
     train: Word
     group: Annotated[str, Taken("group")] | None = None
-    delay: Annotated[timedelta, Taken("delay")] | None = Field(None, description="Seconds from now.")
+    delay: Annotated[timedelta, Taken("delay")] | None = Field(None, description="From now.")
     priority: Annotated[int, Taken("priority")] | None = None
     max_retries: Annotated[int, Taken("max_retries")] | None = None
     retry: Annotated[bool, Taken("retry")] | None = None
     retry_delay: Annotated[timedelta, Taken("retry_delay")] | None = Field(
-        None, description="Delay before the first retry, in seconds."
+        None, description="Delay before the first retry."
     )
     timeout: Annotated[Timeout, Taken("timeout")] | None = Field(
-        None, description="Maximum duration of a run in seconds, or `none`."
+        None, description="Maximum duration of a run, or `none`."
     )
     unique_for: Annotated[timedelta, Taken("unique_for")] | None = Field(
-        None, description="Period in seconds in which the same job is queued only once."
+        None, description="Period in which the same job is queued only once."
     )
     key: Annotated[str, Taken("key")] | None = Field(
         None, description="Idempotency key; by default the input."

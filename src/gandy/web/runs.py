@@ -30,6 +30,7 @@ from gandy.web.bodies import (
     CancelAnswer,
     InputBody,
     JobAnswer,
+    LookedAtAnswer,
     OncePerKey,
     Text,
     found_page,
@@ -76,7 +77,7 @@ class RepeatedRun(BaseModel):
     train: str
 
 
-class RerunAnswer(BaseModel):
+class RerunAnswer(LookedAtAnswer):
     """The result of repeating several runs."""
 
     rerun: list[RepeatedRun]

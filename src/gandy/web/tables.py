@@ -23,7 +23,7 @@ from gandy.desk.lifecycle import (
 from gandy.desk.tables import OwnTables, survey_tables
 from gandy.model.owners import Operator
 from gandy.web.access.routes import Routes
-from gandy.web.bodies import HIGHEST_ID, Body, Word, page, page_of, shape_of
+from gandy.web.bodies import HIGHEST_ID, Body, Taken, Word, page, page_of, shape_of
 from gandy.web.dependencies import CurrentContext, CurrentOperator
 from gandy.web.surroundings import Here
 
@@ -52,19 +52,17 @@ class GrowthQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    since: float = Field(
-        FORECAST_FROM.total_seconds(),
-        ge=3_600,
-        le=400 * 86_400,
-        description="The span of the samples in seconds; beyond a week, one a day.",
+    since: Annotated[timedelta, Taken("window")] = Field(
+        FORECAST_FROM,
+        description="The span of the samples; beyond a week, one a day.",
+        json_schema_extra={"default": FORECAST_FROM.total_seconds()},
     )
 
 
 @router.reads("/growth", response_model=page_of(TableGrowth))
 async def show_growth(context: CurrentContext, query: Annotated[GrowthQuery, Query()]) -> object:
     """Show how tables grow, with a straight line through the last week as forecast."""
-    since = timedelta(seconds=query.since)
-    return page(await read_growth(context.database, context.owners, since=since), HIGHEST_ID)
+    return page(await read_growth(context.database, context.owners, since=query.since), HIGHEST_ID)
 
 
 @router.reads("/tables", response_model=page_of(ContractTable))

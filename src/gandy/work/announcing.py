@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from gandy.events import DeadLettered, RunFinished, WriteFenced
 from gandy.model.run import TrainState
+from gandy.settings.files import one_line
 from gandy.train.hooks import HookEvent
 from gandy.work.runner import HOOKS_BY_STATE, as_recorded
 
@@ -62,10 +63,15 @@ def _log_failures(taken: Sequence[FinishedRun], result: FinishResult) -> None:
         end = as_recorded(each, result).end
         if end.state is TrainState.FAILED and end.failure is not None:
             parked = "; it is a dead letter now" if each.claimed.id in result.letters else ""
-            said = f"{end.failure.exception}: {end.failure.reason}"[:MOST_CHARACTERS]
+            said = _said(f"{end.failure.exception}: {end.failure.reason}")
             _log.warning("run %d of %s failed: %s%s", each.claimed.id, each.claimed.train, said, parked)
     if len(failed) > MOST_FAILURES:
         _log.warning("%d more runs failed", len(failed) - MOST_FAILURES)
+
+
+def _said(reason: str) -> str:
+    """Return a reason on one line, cut to its most characters."""
+    return one_line(reason[:MOST_CHARACTERS])[:MOST_CHARACTERS]
 
 
 def _tell_end(finished: FinishedRun, *, events: EventBus, hooks: HookDelivery) -> None:

@@ -63,3 +63,14 @@ def test_a_long_reason_is_cut(caplog: pytest.LogCaptureFixture) -> None:
     [line] = announced(caplog, ended(1, TrainState.FAILED, "x" * 10_000), result=recorded(1))
 
     assert len(line) < MOST_CHARACTERS + 50
+
+
+def test_a_reason_of_several_lines_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    reason = "no such street\r\n2026-01-01 INFO a forged line\u2028"
+
+    [line] = announced(caplog, ended(1, TrainState.FAILED, reason), result=recorded(1))
+
+    assert line.splitlines() == [line]
+    assert "no such street\\r\\n2026-01-01 INFO" in line
+    [long] = announced(caplog, ended(2, TrainState.FAILED, "\n" * 10_000), result=recorded(2))[1:]
+    assert len(long) < MOST_CHARACTERS + 50

@@ -59,11 +59,15 @@ class DeadLetterVerbs(Verbs[Face]):
         *ids: int,
         all: bool = False,  # noqa: A002 - the word of the command line
         input: object = NOT_GIVEN,
+        before: int | None = None,
         as_operator: str | None = None,
         **filters: Unpack[FilterKeywords],
     ) -> RequeueResult:
-        """Queue the jobs of dead letters again: these, or all unresolved ones that match a filter."""
-        wanted = self._wanted(filters)
+        """Queue the jobs of dead letters again: these, or all unresolved ones that match a filter.
+
+        A search in texts ends after 10,000 rows: `next` of the result is the `before` that continues it.
+        """
+        wanted = self._wanted(filters, before)
         refuse_unclear_letters(ids, wanted, everything=all)
         desk, text = self._desk(as_operator), input_json(input, of="of the letters")
         if all:
@@ -71,9 +75,11 @@ class DeadLetterVerbs(Verbs[Face]):
         return await desk.requeue(ids, input_json=text)
 
     @Verb
-    async def preview_requeue(self, **filters: Unpack[FilterKeywords]) -> tuple[int, ...]:
+    async def preview_requeue(
+        self, *, before: int | None = None, **filters: Unpack[FilterKeywords]
+    ) -> Listed[int]:
         """Return the letters that `requeue(all=True)` would resolve by this filter."""
-        return await self._desk(None).find_awaiting(self._wanted(filters))
+        return await self._desk(None).find_awaiting(self._wanted(filters, before))
 
     @Verb
     async def acknowledge(
@@ -81,22 +87,28 @@ class DeadLetterVerbs(Verbs[Face]):
         *ids: int,
         note: str,
         all: bool = False,  # noqa: A002 - the word of the command line
+        before: int | None = None,
         as_operator: str | None = None,
         **filters: Unpack[FilterKeywords],
     ) -> AcknowledgeResult:
-        """Close dead letters without another run: these, or all unresolved ones that match a filter."""
-        wanted = self._wanted(filters)
+        """Close dead letters without another run: these, or all unresolved ones that match a filter.
+
+        A search in texts ends after 10,000 rows: `next` of the result is the `before` that continues it.
+        """
+        wanted = self._wanted(filters, before)
         refuse_unclear_letters(ids, wanted, everything=all)
         desk = self._desk(as_operator)
         return await (desk.acknowledge_all(wanted, note) if all else desk.acknowledge(ids, note))
 
     @Verb
-    async def preview_acknowledge(self, **filters: Unpack[FilterKeywords]) -> tuple[int, ...]:
+    async def preview_acknowledge(
+        self, *, before: int | None = None, **filters: Unpack[FilterKeywords]
+    ) -> Listed[int]:
         """Return the letters that `acknowledge(all=True)` would resolve by this filter."""
-        return await self._desk(None).find_awaiting(self._wanted(filters))
+        return await self._desk(None).find_awaiting(self._wanted(filters, before))
 
-    def _wanted(self, filters: FilterKeywords) -> LetterFilter:
-        return LetterFilter(**chosen(self._context, filters))
+    def _wanted(self, filters: FilterKeywords, before: int | None) -> LetterFilter:
+        return LetterFilter(before=before, **chosen(self._context, filters))
 
     def _desk(self, as_operator: str | None) -> DeadLetterDesk:
         context = self._context

@@ -83,11 +83,15 @@ class QueueVerbs(Verbs[Face]):
         *ids: int,
         status: UndispatchedStatus | None = None,
         gate: Gate | None = None,
+        before: int | None = None,
         as_operator: str | None = None,
         **filters: Unpack[FilterKeywords],
     ) -> CancelResult:
-        """Cancel entries: these, or all undispatched ones that match a filter."""
-        wanted = EntryFilter(status=status, gate=gate, **chosen(self._context, filters))
+        """Cancel entries: these, or all undispatched ones that match a filter.
+
+        A search in texts ends after 10,000 rows: `next` of the result is the `before` that continues it.
+        """
+        wanted = EntryFilter(status=status, gate=gate, before=before, **chosen(self._context, filters))
         return await cancel_desk(self._context, self._operator(as_operator)).entries(ids, wanted)
 
     @Verb
@@ -96,10 +100,11 @@ class QueueVerbs(Verbs[Face]):
         *,
         status: UndispatchedStatus | None = None,
         gate: Gate | None = None,
+        before: int | None = None,
         **filters: Unpack[FilterKeywords],
-    ) -> tuple[int, ...]:
+    ) -> Listed[int]:
         """Return the entries that `cancel` would touch by this filter."""
-        wanted = EntryFilter(status=status, gate=gate, **chosen(self._context, filters))
+        wanted = EntryFilter(status=status, gate=gate, before=before, **chosen(self._context, filters))
         return await cancel_desk(self._context, self._operator(None)).find_entries(wanted)
 
     def _desk(self, as_operator: str | None) -> QueueDesk:

@@ -59,19 +59,27 @@ class RunVerbs(Verbs[Face]):
         self,
         *ids: int,
         state: LiveState | None = None,
+        before: int | None = None,
         as_operator: str | None = None,
         **filters: Unpack[FilterKeywords],
     ) -> CancelResult:
-        """Cancel runs, started or not: these, or all that match a filter; they are not retried."""
-        wanted = RunFilter(state=state, **chosen(self._context, filters))
+        """Cancel runs, started or not: these, or all that match a filter; they are not retried.
+
+        A search in texts ends after 10,000 rows: `next` of the result is the `before` that continues it.
+        """
+        wanted = RunFilter(state=state, before=before, **chosen(self._context, filters))
         return await cancel_desk(self._context, self._operator(as_operator)).runs(ids, wanted)
 
     @Verb
     async def preview_cancel(
-        self, *, state: LiveState | None = None, **filters: Unpack[FilterKeywords]
-    ) -> tuple[int, ...]:
+        self,
+        *,
+        state: LiveState | None = None,
+        before: int | None = None,
+        **filters: Unpack[FilterKeywords],
+    ) -> Listed[int]:
         """Return the runs that `cancel` would touch by this filter."""
-        wanted = RunFilter(state=state, **chosen(self._context, filters))
+        wanted = RunFilter(state=state, before=before, **chosen(self._context, filters))
         return await cancel_desk(self._context, self._operator(None)).find_runs(wanted)
 
     @Verb
@@ -93,19 +101,28 @@ class RunVerbs(Verbs[Face]):
         self,
         *ids: int,
         state: EndedState | None = None,
+        before: int | None = None,
         as_operator: str | None = None,
         **filters: Unpack[FilterKeywords],
     ) -> RerunResult:
-        """Queue finished runs again with their own inputs: these, or all that match a filter."""
-        wanted = RunFilter(state=state, **chosen(self._context, filters))
+        """Queue finished runs again with their own inputs: these, or all that match a filter.
+
+        A search in texts ends after 10,000 rows: `next` of the result is the `before` that continues it.
+        """
+        wanted = RunFilter(state=state, before=before, **chosen(self._context, filters))
         return await self._rerun_desk(as_operator).runs(ids, wanted)
 
     @Verb
     async def preview_rerun_many(
-        self, *, state: EndedState | None = None, **filters: Unpack[FilterKeywords]
-    ) -> tuple[int, ...]:
+        self,
+        *,
+        state: EndedState | None = None,
+        before: int | None = None,
+        **filters: Unpack[FilterKeywords],
+    ) -> Listed[int]:
         """Return the runs that `rerun_many` would repeat by this filter."""
-        return await self._rerun_desk(None).find(RunFilter(state=state, **chosen(self._context, filters)))
+        wanted = RunFilter(state=state, before=before, **chosen(self._context, filters))
+        return await self._rerun_desk(None).find(wanted)
 
     def _rerun_desk(self, as_operator: str | None) -> RerunDesk:
         context = self._context

@@ -13,12 +13,13 @@ from gandy.cli.listing import PrintedRows, emit_found, first_of, limited
 from gandy.cli.options import bounded, example, json_option
 from gandy.cli.output import emit_rows, say
 from gandy.cli.session import CommandSession, with_session
-from gandy.desk.choosing.names import find_unknown_train, sentence_of
+from gandy.desk.choosing.names import sentence_of
 from gandy.desk.growth import FORECAST_FROM, TableGrowth, read_growth
 from gandy.desk.stats import SORTS, USUAL_WINDOWS, RunStats, StatsDesk
 from gandy.store.stats.rollups import RANKED
 
 if TYPE_CHECKING:
+    from gandy.desk.audit import Listed
     from gandy.desk.stats import StatsSort
 
 _NO_SAMPLE = "No sample yet: the service lifecycle of `gandy up` takes one every hour."
@@ -28,7 +29,7 @@ _FIGURES = tuple(name for name in SORTS if name != "name")
 @click.command(
     epilog=example("gandy stats", "gandy stats --since 6h --sort duration_p95", "gandy stats --manifests")
 )
-@click.option("--train", help="Only this train.")
+@click.option("--train", type=bounded("name"), metavar="NAME", help="Only this train.")
 @click.option(
     "--since",
     type=bounded("window"),
@@ -59,15 +60,15 @@ def stats(
     """
 
     async def read(session: CommandSession) -> PrintedRows[RunStats]:
-        desk = StatsDesk(session.database, session.owners)
+        desk = StatsDesk(session.database, session.owners, session.registry)
         if not by_manifest:
             windows = USUAL_WINDOWS if since is None else [since]
-            shown = first_of(await desk.trains(windows, train=train, sort=sort or "name"), limit)
-            return shown if shown.rows else PrintedRows((), await _unknown(session, train))
+            trains = await desk.trains(windows, train=train, sort=sort or "name")
+            return first_of(trains, limit) if trains else _nothing(trains)
         window, most = since or timedelta(days=1), 10_000 if limit is None else limit
         rows = await desk.manifests(window, train=train, sort=sort or "runs", limit=most)
         if not rows:
-            return PrintedRows((), await _unknown(session, train))
+            return _nothing(rows)
         is_short = rows.is_cut or len(rows) == limit
         return PrintedRows(rows, _of_many(len(rows), is_cut=rows.is_cut) if is_short else None)
 
@@ -82,12 +83,9 @@ def stats(
         say(found.remark)
 
 
-async def _unknown(session: CommandSession, train: str | None) -> str | None:
-    """Say that nothing has the name of a train, if it is so."""
-    if train is None:
-        return None
-    error = await session.database.read(find_unknown_train(train, session.owners, session.registry))
-    return None if error is None else sentence_of(error)
+def _nothing(found: Listed[RunStats]) -> PrintedRows[RunStats]:
+    """Say that nothing has the name of the train, if it is so."""
+    return PrintedRows((), None if found.unknown is None else sentence_of(found.unknown))
 
 
 def _of_many(count: int, *, is_cut: bool) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from gandy.errors import GandyError, GroupNotFoundError, ManifestNotFoundError, UnknownTrainError
 from gandy.model.manifest import DEFAULT_GROUP
 from gandy.model.owners import OneOwner
 from gandy.model.run import ADMINISTRATIVE_TRAINS
+from gandy.settings.values import similar_names
 from gandy.store.owners import has_group
 from gandy.store.reading.listings import (
     EntryFilter,
@@ -75,7 +75,7 @@ def find_unknown_train(train: str, owners: Owners, registry: Registry | None) ->
     if train in known or (yield from _has_rows(train, owners)):
         return None
     names = tuple(sorted(known))
-    return UnknownTrainError(name=train, known=names, similar=tuple(get_close_matches(train, names)))
+    return UnknownTrainError(name=train, known=names, similar=similar_names(train, names))
 
 
 def _has_rows(train: str, owners: Owners) -> Operation[bool]:
@@ -92,7 +92,7 @@ def _has_rows(train: str, owners: Owners) -> Operation[bool]:
 
 
 def _with_similar(error: GandyError, wanted: str, names: Iterable[str]) -> GandyError:
-    if similar := get_close_matches(wanted, list(names)):
+    if similar := similar_names(wanted, names):
         error.add_note(f"did you mean {' or '.join(similar)}?")
     return error
 

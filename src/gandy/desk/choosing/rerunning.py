@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from gandy.desk.cancelling import named
 from gandy.desk.choosing.texts import RUNS
-from gandy.desk.choosing.walks import JobWalk, batches, refuse_unclear
+from gandy.desk.choosing.walks import JobWalk, batches, ended, found_ids, refuse_unclear
 from gandy.model.run import ADMINISTRATIVE_TRAINS, TrainState
 from gandy.settings.bounds import check
 from gandy.store.audit import AuditRecord, record_audit
@@ -16,6 +16,7 @@ from gandy.store.reading.listings import RerunResult, queue_reruns
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gandy.desk.audit import Listed
     from gandy.desk.choosing.walks import Preview
     from gandy.model.owners import Operator, Owners
     from gandy.store.drivers.database import Database
@@ -44,17 +45,18 @@ class RerunDesk:
     ) -> RerunResult:
         """Repeat these runs, or without ids all finished ones of a filter, in batches."""
         refuse_unclear("runs", ids, wanted)
-        total = RerunResult()
-        async for found in batches(ids) if ids else self._walk(wanted).ids():
+        total, walk = RerunResult(), self._walk(wanted)
+        async for found in batches(ids) if ids else walk.ids():
             total = total.plus(await self._database.run(self._rerun(found)))
             if progress is not None:
                 progress(len(total.rerun))
-        return total
+        return ended(total, [walk])
 
-    async def find(self, wanted: RunFilter) -> tuple[int, ...]:
+    async def find(self, wanted: RunFilter) -> Listed[int]:
         """Return the runs that `runs` would repeat by this filter."""
         refuse_unclear("runs", (), wanted)
-        return tuple([run_id async for ids in self._walk(wanted).ids() for run_id in ids])
+        walk = self._walk(wanted)
+        return found_ids([run_id async for ids in walk.ids() for run_id in ids], [walk])
 
     async def preview(self, wanted: RunFilter) -> Preview:
         """Count the runs that `runs` would repeat by this filter."""

@@ -109,10 +109,12 @@ def _search(
     page = replace(wanted, limit=min(_FIRST, left))
     matches: list[Row] = []
     looked = SearchedRows(0, None)
+    newest: int | None = None
     while True:
         found = yield from listing.find(page, owners)
         for row in found.rows:
-            looked = SearchedRows(looked.rows + 1, listing.at_of(row))
+            newest = newest or row.id
+            looked = SearchedRows(looked.rows + 1, listing.at_of(row), newest)
             if (yield from texts.match(row, listing.error_of(row))):
                 matches.append(row)
             is_over = looked.rows >= left or texts.spent >= characters

@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Generic
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
+from gandy.desk.audit import Listed
 from gandy.desk.choosing.texts import MOST_ROWS, search_listing
 from gandy.errors import ValueBoundsError
-from gandy.store.reading.listings import COUNTED, Filter, JobFilter, LetterFilter, dated
+from gandy.store.cancelling import CancelResult
+from gandy.store.letters import AcknowledgeResult, RequeueResult
+from gandy.store.reading.listings import (
+    COUNTED,
+    Filter,
+    JobFilter,
+    LetterFilter,
+    RerunResult,
+    SearchedRows,
+    dated,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from gandy.desk.choosing.texts import Listing
     from gandy.model.owners import Owners
     from gandy.store.drivers.database import ReadingRunner
-    from gandy.store.reading.listings import Moment, SearchedRows
+    from gandy.store.reading.listings import Moment
     from gandy.store.statements import Row
     from gandy.train.registry import Registry
 
@@ -46,6 +57,7 @@ class Preview:
     parts: tuple[PreviewPart, ...]
     ids: tuple[int, ...]  #: the first of them
     looked: SearchedRows | None  #: how far a search in texts looked
+    next: int | None = None  #: rows below it were not looked at, and will not be touched
     since: datetime | None = None  #: the time range that was looked at
     until: datetime | None = None
     before: int = 1  #: above all that was counted
@@ -83,7 +95,8 @@ class JobWalk(Generic[Filter]):
         """Take what selects the rows; `keep` leaves out some that no filter can."""
         self.looked: SearchedRows | None = None
         self.reads = 0
-        self.is_whole = False  #: the walk has come to its end
+        self.is_over = False  #: nothing that a verb would touch is left
+        self.next: int | None = None  #: where a search in texts stopped before the last row
         self._database = database
         self._listing = listing
         self._wanted = wanted
@@ -112,11 +125,13 @@ class JobWalk(Generic[Filter]):
             rows = [row for row in found.rows if self._keep is None or self._keep(row)]
             if rows:
                 yield rows
-            is_over = self.looked is not None and self.looked.rows >= MOST_ROWS
-            if found.next is None or is_over:
-                self.is_whole = True
+            if found.next is None:
+                self.is_over = True
                 return
             self._before = int(found.next)
+            if self.looked is not None and self.looked.rows >= MOST_ROWS:
+                self.is_over, self.next = True, self._before
+                return
             page = replace(page, before=self._before)
 
     async def ids(self) -> AsyncIterator[Sequence[int]]:
@@ -137,23 +152,29 @@ class JobWalk(Generic[Filter]):
                 break
         return Preview(
             jobs=parts.total(),
-            is_at_least=not self.is_whole,
+            is_at_least=not self.is_over,
             parts=tuple(
                 PreviewPart(train=train, state=state, jobs=jobs)
                 for (train, state), jobs in sorted(parts.items(), key=lambda each: (-each[1], each[0]))
             ),
             ids=tuple(ids),
             looked=self.looked,
+            next=self.next,
             since=_instant(self._wanted.since),
             until=_instant(self._wanted.until),
             before=self._bound(newest),
         )
 
     def _bound(self, newest: int | None) -> int:
-        """Return what is above all matches; without a match, where the walk stopped."""
+        """Return what is above all matches; without a match, where the walk stopped.
+
+        A search in texts has to begin at the same row to end at the same one.
+        """
+        if self.looked is not None and self.looked.newest is not None:
+            return self.looked.newest + 1
         if newest is not None:
             return newest + 1
-        return 1 if self.is_whole or self._before is None else self._before
+        return 1 if self.is_over or self._before is None else self._before
 
     def _note(self, looked: SearchedRows | None) -> None:
         if looked is not None:
@@ -164,17 +185,52 @@ def _instant(moment: Moment | None) -> datetime | None:
     return moment if isinstance(moment, datetime) else None  # a walk has replaced periods by instants
 
 
+class _Stopping(Protocol):
+    @property
+    def looked(self) -> SearchedRows | None: ...
+
+    @property
+    def next(self) -> int | None: ...
+
+
+def looked_in(walks: Sequence[_Stopping]) -> SearchedRows | None:
+    """Return how far all of several walks over the same ids looked."""
+    looked = [walk.looked for walk in walks if walk.looked is not None]
+    times = [each.back_to for each in looked if each.back_to is not None]
+    newest = [each.newest for each in looked if each.newest is not None]
+    rows = sum(each.rows for each in looked)
+    return SearchedRows(rows, max(times, default=None), max(newest, default=None)) if looked else None
+
+
+def next_of(walks: Sequence[_Stopping]) -> int | None:
+    """Return where to continue several walks over the same ids, so that no row is passed over."""
+    return max((walk.next for walk in walks if walk.next is not None), default=None)
+
+
+Result = TypeVar("Result", CancelResult, RerunResult, RequeueResult, AcknowledgeResult)
+
+
+def ended(result: Result, walks: Sequence[_Stopping]) -> Result:
+    """Return the result of a verb with how far its walks looked."""
+    return replace(result, looked=looked_in(walks), next=next_of(walks))
+
+
+def found_ids(ids: Iterable[int], walks: Sequence[_Stopping]) -> Listed[int]:
+    """Return the ids that walks found, each once, with how far the walks looked."""
+    listed = Listed.all_of(dict.fromkeys(ids), is_cut=next_of(walks) is not None)
+    listed.next, listed.looked = next_of(walks), looked_in(walks)
+    return listed
+
+
 def both(first: Preview, second: Preview) -> Preview:
     """Combine the previews of two walks."""
-    looked = first.looked
-    if looked is not None and second.looked is not None:
-        looked = looked.plus(second.looked)
     return Preview(
         jobs=first.jobs + second.jobs,
         is_at_least=first.is_at_least or second.is_at_least,
         parts=first.parts + second.parts,
         ids=tuple(dict.fromkeys(first.ids + second.ids))[:MOST_NAMED],
-        looked=looked,
+        looked=looked_in([first, second]),
+        next=next_of([first, second]),
         since=first.since,
         until=first.until,
         before=max(first.before, second.before),

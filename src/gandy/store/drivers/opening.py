@@ -31,13 +31,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def open_database(settings: DatabaseSettings, *, clock: ManualClock | None = None) -> Database:
-    """Create the driver for a URL; it does not connect yet."""
+def open_database(
+    settings: DatabaseSettings,
+    *,
+    clock: ManualClock | None = None,
+    patience: float | None = None,
+    makes_tables: bool = True,
+) -> Database:
+    """Create the driver for a URL; it does not connect yet.
+
+    Of a file: the seconds to wait for another process that holds it, and whether to make tables in it.
+    """
     if dialect_of(settings.url) == "postgres":
         from gandy.store.drivers.postgres import PostgresDatabase  # noqa: PLC0415 loads the driver
 
         return PostgresDatabase(settings, clock=clock)
-    return SqliteDatabase(settings, clock=clock)
+    return SqliteDatabase(settings, clock=clock, patience=patience, makes_tables=makes_tables)
 
 
 def migrate(url: str) -> MigrationResult:

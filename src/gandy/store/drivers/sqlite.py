@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_log = logging.getLogger("gandy.store")
+
 _BUSY_SECONDS = 30.0
+_QUIET_SECONDS = 2.0  #: of these, until it is said that another process holds the file
 _OLDEST = (3, 40, 0)
 
 
@@ -35,15 +39,28 @@ class SqliteDatabase:
     dialect: Dialect = "sqlite"
     supports_partitions = False
 
-    def __init__(self, settings: DatabaseSettings, *, clock: ManualClock | None = None) -> None:
+    def __init__(
+        self,
+        settings: DatabaseSettings,
+        *,
+        clock: ManualClock | None = None,
+        patience: float | None = None,
+        makes_tables: bool = True,
+    ) -> None:
+        """Take how many seconds to wait for another process that holds the file, by default half a minute."""
         self.address = settings.url
+        self._makes_tables = makes_tables
         path = sqlite_path(settings.url)
-        self._writer = _Lane(path, clock, "gandy-sqlite-writer")
-        self._reader = _Lane(path, clock, "gandy-sqlite-reader", is_reader=True)
+
+        def make() -> Connection:
+            return connect(path, clock, patience)
+
+        self._writer = _Lane(make, path, "gandy-sqlite-writer")
+        self._reader = _Lane(make, path, "gandy-sqlite-reader", is_reader=True)
 
     async def open(self) -> None:
         """Open the file and migrate its schema: an embedded database has no separate deployment step."""
-        await self._writer.call(migrate)
+        await self._writer.call(migrate if self._makes_tables else migrate_tables)
         await self._reader.call(_data_version)
 
     async def close(self) -> None:
@@ -140,14 +157,17 @@ class Connection(sqlite3.Connection):
     """A connection with the clock that its statements read."""
 
     clock: StatementClock
+    patience: float
 
 
 class _Lane:
     """A thread and its connection; after a fault the next call opens a new one."""
 
-    def __init__(self, path: Path, clock: ManualClock | None, name: str, *, is_reader: bool = False) -> None:
+    def __init__(
+        self, make: Callable[[], Connection], path: Path, name: str, *, is_reader: bool = False
+    ) -> None:
+        self._make = make
         self._path = path
-        self._clock = clock
         self._is_reader = is_reader
         self._connection: Connection | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
@@ -189,9 +209,10 @@ class _Lane:
             return work(self._connection)
 
     def _connect(self) -> Connection:
-        connection = connect(self._path, self._clock)
+        connection = self._make()
         if self._is_reader:
             connection.execute("PRAGMA query_only = on")
+            _set_patience(connection, connection.patience)
         return connection
 
     def _give_up(self) -> None:
@@ -201,14 +222,15 @@ class _Lane:
                 connection.close()
 
 
-def connect(path: Path, clock: ManualClock | None = None) -> Connection:
+def connect(path: Path, clock: ManualClock | None = None, patience: float | None = None) -> Connection:
     """Open the file with WAL, a busy timeout, foreign keys and the clock functions."""
+    patience = _BUSY_SECONDS if patience is None else patience
     try:
-        return _connect(path, clock)
+        return _connect(path, clock, patience)
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF not in _UNWRITABLE or not _can_be_read(path):
             raise
-        return _connect(f"{path.absolute().as_uri()}?immutable=1", clock)
+        return _connect(f"{path.absolute().as_uri()}?immutable=1", clock, patience)
 
 
 _UNWRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
@@ -222,18 +244,19 @@ def _can_be_read(path: Path) -> bool:
         return False
 
 
-def _connect(where: Path | str, clock: ManualClock | None) -> Connection:
+def _connect(where: Path | str, clock: ManualClock | None, patience: float) -> Connection:
     connection = sqlite3.connect(
         where,
         uri=isinstance(where, str),
-        timeout=_BUSY_SECONDS,
+        timeout=min(_QUIET_SECONDS, patience),
         isolation_level=None,
         cached_statements=512,
         check_same_thread=False,
         factory=Connection,
     )
+    connection.patience = patience
     try:
-        connection.execute("PRAGMA journal_mode = wal")
+        _execute_held(connection, "PRAGMA journal_mode = wal")
         connection.execute("PRAGMA synchronous = normal")
         connection.execute("PRAGMA foreign_keys = on")
         connection.clock = StatementClock(lambda: clock.now if clock else datetime.now(UTC))
@@ -257,6 +280,14 @@ def migrate(connection: Connection) -> MigrationResult:
             result = run_on(connection, applying)
             _refuse_broken_references(connection)
             return result
+
+
+def migrate_tables(connection: Connection) -> MigrationResult:
+    """Bring the schema up to date, but make no tables in a file that has none of Gandy."""
+    state = run_on(connection, read_state())
+    if state.version == 0:
+        verify(state, "sqlite")
+    return migrate(connection)
 
 
 def execute_unenforced(connection: Connection, commands: Sequence[str]) -> None:
@@ -302,8 +333,28 @@ def run_whole(connection: Connection, operation: Operation[T], begin: str) -> T:
 
 
 def _begin(connection: Connection, begin: str) -> None:
-    connection.execute(begin)
+    _execute_held(connection, begin)
     connection.clock.begin()
+
+
+def _execute_held(connection: Connection, command: str) -> None:
+    """Run a command that another process may hold up; if it does, say so and wait longer."""
+    try:
+        connection.execute(command)
+    except sqlite3.OperationalError as error:
+        left = connection.patience - _QUIET_SECONDS
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or left <= 0:
+            raise
+        _log.warning("another process holds the database file; waiting for up to %.0f seconds", left)
+        _set_patience(connection, left)
+        try:
+            connection.execute(command)
+        finally:
+            _set_patience(connection, _QUIET_SECONDS)
+
+
+def _set_patience(connection: Connection, seconds: float) -> None:
+    connection.execute(f"PRAGMA busy_timeout = {seconds * 1_000:.0f}")
 
 
 @contextmanager

@@ -257,9 +257,15 @@ def translate(error: Exception, path: Path) -> GandyError:
     if kind is RowConflictError:
         return refused(error)
     if kind is DatabaseUnreachableError:
-        return DatabaseUnreachableError(f"sqlite:///{path}", str(error))
+        problem = str(error) if path.parent.is_dir() else no_folder(path)
+        return DatabaseUnreachableError(f"sqlite:///{path}", problem)
     make: Callable[[str], GandyError] = kind
     return make(str(error))
+
+
+def no_folder(path: Path) -> str:
+    """Return what is wrong with the path of a file whose folder is missing."""
+    return f"there is no folder {path.parent}; make it, or correct the path"
 
 
 def refused(error: Exception) -> RowConflictError:

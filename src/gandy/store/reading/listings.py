@@ -43,10 +43,13 @@ class SearchedRows:
 
     rows: int
     back_to: datetime | None  #: the time of the oldest of them
+    newest: int | None = None  #: the id of the newest of them
 
     def plus(self, further: SearchedRows) -> SearchedRows:
         """Combine it with the rows that a search looked at after these."""
-        return SearchedRows(self.rows + further.rows, further.back_to or self.back_to)
+        return SearchedRows(
+            self.rows + further.rows, further.back_to or self.back_to, self.newest or further.newest
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +264,8 @@ class RerunResult:
     rerun: tuple[Rerun, ...] = ()
     not_over: tuple[int, ...] = ()  #: they have not ended
     unknown: tuple[int, ...] = ()
+    looked: SearchedRows | None = None  #: how far a search in texts looked; None: it was none
+    next: int | None = None  #: rows below it were not looked at: `before` continues there
 
     def plus(self, other: RerunResult) -> RerunResult:
         """Combine the results of two batches."""

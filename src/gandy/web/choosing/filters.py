@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, Field, field_validator, model_va
 from pydantic_core import PydanticCustomError
 
 from gandy.settings.bounds import BOUNDS, RefusedValueError
-from gandy.web.bodies import MOST_AT_ONCE, Body, Id, LookedAnswer, Paged, Taken, Word
+from gandy.web.bodies import MOST_AT_ONCE, Body, Id, LookedAtAnswer, Paged, Taken, Word
 from gandy.web.surroundings import PageQuery
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _COMMON: Final = ("train", "manifest", "group", "since", "until", "error_has", "input_has")
 _ERROR = "A text in the error, in any case."
 _INPUT = "A text in the input as it is shown: as JSON, with masks in place of secrets; in any case."
+_BEFORE = "Only below this id: `next` of an answer whose search in texts did not look at all rows."
 _SINCE = "Only from this instant on; a number is seconds before now."
 _UNTIL = "Only before this instant; a number is seconds before now."
 
@@ -42,12 +43,8 @@ class Chosen(BaseModel):
 class ChosenQuery(Paged, Chosen):
     """The query of a listing."""
 
-    since: Annotated[datetime | timedelta, Taken("moment", is_query=True)] | None = Field(
-        None, description=_SINCE
-    )
-    until: Annotated[datetime | timedelta, Taken("moment", is_query=True)] | None = Field(
-        None, description=_UNTIL
-    )
+    since: Annotated[datetime | timedelta, Taken("moment")] | None = Field(None, description=_SINCE)
+    until: Annotated[datetime | timedelta, Taken("moment")] | None = Field(None, description=_UNTIL)
 
 
 class ChosenBody(Body, Chosen):
@@ -57,7 +54,12 @@ class ChosenBody(Body, Chosen):
     group: Annotated[str, Taken("group")] | None = None
     since: Annotated[datetime | timedelta, Taken("moment")] | None = Field(None, description=_SINCE)
     until: Annotated[datetime | timedelta, Taken("moment")] | None = Field(None, description=_UNTIL)
+    before: Id | None = Field(None, description=_BEFORE)
     preview: bool = Field(False, description="Change nothing; return what a filter would change.")
+
+    def common(self) -> dict[str, Any]:
+        """Return the filters for the desk."""
+        return {**super().common(), "before": self.before}
 
     @model_validator(mode="after")
     def _preview_takes_a_filter(self) -> Self:
@@ -69,7 +71,7 @@ class ChosenBody(Body, Chosen):
 def _moment(text: str) -> str:
     """Refuse a text that is neither an instant nor a period."""
     try:
-        BOUNDS["moment"].take_text(text)
+        BOUNDS["moment"].take_json(text)
     except RefusedValueError as error:
         raise PydanticCustomError("out_of_bounds", "{problem}", {"problem": str(error)}) from None
     return text
@@ -92,7 +94,7 @@ class ChosenPageQuery(PageQuery, Chosen):
         found = {name: getattr(self, name) for name in _COMMON}
         for name in ("since", "until"):
             if found[name] is not None:
-                found[name] = BOUNDS["moment"].take_text(found[name])
+                found[name] = BOUNDS["moment"].take_json(found[name])
         return found
 
     @property
@@ -114,6 +116,7 @@ class BulkForm(ChosenPageQuery):
     """What a page asks to change: the selected rows, or all that match its filters."""
 
     scope: Literal["selected", "all"] = "selected"
+    stopped: Id | None = None  #: where the search in texts stopped whose matches are confirmed
     ids: list[Id] = Field([], max_length=MOST_AT_ONCE)
 
     @field_validator("ids", mode="before")
@@ -126,20 +129,31 @@ class BulkForm(ChosenPageQuery):
 
     def fields(self) -> dict[str, str]:
         """Return the filters and the scope as hidden fields, without ids."""
-        chosen = self.model_dump(mode="json", exclude_none=True, exclude={"before", "sort", "ids"})
+        chosen = self.model_dump(mode="json", exclude_none=True, exclude={"before", "sort", "ids", "stopped"})
         return {name: str(value) for name, value in chosen.items()}
 
     def confirmed(self, found: Preview) -> dict[str, str]:
         """Return the hidden fields of the confirmation: the ids found, or the filters and a bound."""
+        stopped = {} if found.next is None else {"stopped": str(found.next)}
         if found.is_named:
-            return self.selected(found.ids)
+            return {**self.selected(found.ids), **stopped}
         bounds = {"since": found.since, "until": found.until}
         moments = {name: at.isoformat() for name, at in bounds.items() if at is not None}
-        return {**self.fields(), **moments, "before": str(found.before)}
+        return {**self.fields(), **moments, "before": str(found.before), **stopped}
 
     def selected(self, ids: Sequence[int]) -> dict[str, str]:
         """Return the hidden fields of a confirmation of these ids."""
         return {"verb": self.fields()["verb"], "scope": "selected", "ids": ",".join(map(str, ids))}
+
+    def further(self, found: Preview) -> dict[str, str] | None:
+        """Return the hidden fields of a search of the rows that a preview did not look at."""
+        return None if found.next is None else {**self.fields(), "before": str(found.next)}
+
+    def said(self, done: str) -> str:
+        """Return what is said of a change, with where its search stopped."""
+        if self.stopped is None:
+            return done
+        return f"{done} Texts below the id {self.stopped} were not searched."
 
     @property
     def chosen_ids(self) -> list[int]:
@@ -155,7 +169,7 @@ class PreviewPartAnswer(BaseModel):
     jobs: int
 
 
-class PreviewAnswer(BaseModel):
+class PreviewAnswer(LookedAtAnswer):
     """What a bulk change would touch; nothing was changed."""
 
     preview: Literal[True] = True
@@ -163,7 +177,6 @@ class PreviewAnswer(BaseModel):
     is_at_least: bool = Field(description="There are more than were counted.")
     parts: list[PreviewPartAnswer]
     ids: list[int] = Field(description="The first 1,000 of them.")
-    looked: LookedAnswer | None = Field(description="How far a search in texts looked; null: it was none.")
 
     @classmethod
     def of(cls, found: Preview) -> PreviewAnswer:

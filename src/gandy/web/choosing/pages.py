@@ -74,11 +74,11 @@ async def apply_to_runs(
         repeated = await rerun_desk(context, operator).runs(form.chosen_ids, form.wanted())
         if form.chosen_ids and len(repeated.unknown) == len(form.chosen_ids):
             raise RunNotFoundError(form.chosen_ids[0])
-        return here.done("/queue", _said_of_reruns(repeated))
+        return here.done("/queue", form.said(_said_of_reruns(repeated)))
     result = await cancel_desk(context, operator).runs(form.chosen_ids, form.wanted())
     if form.chosen_ids and len(result.unknown) == len(form.chosen_ids):
         raise RunNotFoundError(form.chosen_ids[0])
-    return here.done("/runs", _said(result))
+    return here.done("/runs", form.said(_said(result)))
 
 
 @queue.changes("/preview")
@@ -101,12 +101,19 @@ async def apply_to_entries(
     result = await cancel_desk(context, operator).entries(form.chosen_ids, form.wanted())
     if form.chosen_ids and len(result.unknown) == len(form.chosen_ids):
         raise JobNotFoundError(form.chosen_ids[0])
-    return here.done("/queue", _said(result))
+    return here.done("/queue", form.said(_said(result)))
 
 
 def _confirm(here: PageContext, form: BulkForm, found: Preview, *, what: str, path: str) -> Response:
-    fields = form.confirmed(found)
-    return here.page("bulk_confirm.html", form=form, fields=fields, found=found, what=what, path_back=path)
+    return here.page(
+        "bulk_confirm.html",
+        form=form,
+        fields=form.confirmed(found),
+        further=form.further(found),
+        found=found,
+        what=what,
+        path_back=path,
+    )
 
 
 def _said(result: CancelResult) -> str:

@@ -13,14 +13,12 @@ from gandy.context import Context
 from gandy.desk.stats import SORTS, USUAL_WINDOWS, RunStats, StatsDesk, StatsSort
 from gandy.store.stats.rollups import RANKED
 from gandy.web.access.routes import Routes
-from gandy.web.bodies import HIGHEST_ID, LARGEST_PAGE, Word, found_page, page, page_of
+from gandy.web.bodies import LARGEST_PAGE, Taken, Word, found_page, page_of
 from gandy.web.dependencies import CurrentContext
 from gandy.web.surroundings import Here, PageQuery
 
 router = Routes("/api/v1/stats", tag="stats")
 
-_SHORTEST: Final = 60
-_LONGEST: Final = 400 * 86_400
 _SHOWN: Final = 50
 
 Window: TypeAlias = Literal["hour", "day", "week"]
@@ -36,11 +34,8 @@ class StatsQuery(BaseModel):
     by: Literal["train", "manifest"] = Field(
         "train", description="Manifests: for one span, by default a day."
     )
-    since: float | None = Field(
-        None,
-        ge=_SHORTEST,
-        le=_LONGEST,
-        description="The span in seconds; by default an hour, a day and a week.",
+    since: Annotated[timedelta, Taken("window")] | None = Field(
+        None, description="The span; by default an hour, a day and a week."
     )
     sort: StatsSort | None = Field(None, description="The largest first; by default by name, or runs.")
     limit: int = Field(100, ge=1, le=LARGEST_PAGE, description="Maximum number of manifests.")
@@ -54,17 +49,17 @@ async def show_stats(context: CurrentContext, query: Annotated[StatsQuery, Query
     be missing.
     """
     desk = desk_of(context)
-    since = None if query.since is None else timedelta(seconds=query.since)
+    since = query.since
     if query.by == "train":
         windows = USUAL_WINDOWS if since is None else (since,)
-        return page(await desk.trains(windows, train=query.train, sort=query.sort or "name"), HIGHEST_ID)
+        return found_page(await desk.trains(windows, train=query.train, sort=query.sort or "name"))
     window, sort = since or _WINDOWS["day"], query.sort or "runs"
     return found_page(await desk.manifests(window, train=query.train, sort=sort, limit=query.limit))
 
 
 def desk_of(context: Context) -> StatsDesk:
     """Return the desk for statistics."""
-    return StatsDesk(context.database, context.owners)
+    return StatsDesk(context.database, context.owners, context.registry)
 
 
 pages = Routes("/stats")

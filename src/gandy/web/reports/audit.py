@@ -28,8 +28,8 @@ class DeedQuery(Paged):
     on: Annotated[str, Taken("subject")] | None = Field(
         None, description="The id of a job, dead letter, manifest, group or worker."
     )
-    since: Annotated[timedelta, Taken("since", is_query=True)] | None = Field(
-        None, description="Only changes of this period, until now; in seconds."
+    since: Annotated[timedelta, Taken("since")] | None = Field(
+        None, description="Only changes of this period, until now."
     )
 
 
@@ -50,7 +50,7 @@ class DeedPageQuery(PageQuery):
 
     by: Annotated[str, Taken("by")] | None = None
     on: Annotated[str, Taken("subject")] | None = None
-    since: Annotated[timedelta, Taken("since", is_query=True)] | None = None
+    since: Annotated[timedelta, Taken("since")] | None = None
 
 
 @pages.reads("/audit")

@@ -29,8 +29,8 @@ class UpcomingQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    within: Annotated[timedelta, Taken("within", is_query=True)] = Field(
-        DEFAULT_SPAN, description="How far to look ahead, in seconds.", json_schema_extra={"default": 86_400}
+    within: Annotated[timedelta, Taken("within")] = Field(
+        DEFAULT_SPAN, description="How far to look ahead.", json_schema_extra={"default": 86_400}
     )
     after: Word | None = Field(None, description="`next` of the previous page, or the `place` of a row.")
     limit: int = Field(50, ge=1, le=LARGEST_PAGE, description="Maximum number of rows.")
@@ -64,7 +64,7 @@ pages = Routes()
 class UpcomingPageQuery(PageQuery):
     """The span, and the page."""
 
-    within: Annotated[timedelta, Taken("within", is_query=True)] | None = None
+    within: Annotated[timedelta, Taken("within")] | None = None
     after: Word | None = None
 
 
