@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import platform
@@ -154,7 +155,6 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_collection_finish() -> None:
     """Spare the garbage collector what was collected: thousands of tests that stay until the end."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
 
@@ -205,7 +205,12 @@ def _leave_out_old_server(config: pytest.Config, items: list[pytest.Item]) -> No
 
 def _folder_of(item: pytest.Item) -> str:
     """Name the folder of tests that it is in, wherever the repository lies."""
-    return Path(item.path).relative_to(Path(__file__).parent).parts[0]
+    return _folder_of_file(item.path)
+
+
+@functools.cache
+def _folder_of_file(path: Path) -> str:
+    return path.relative_to(Path(__file__).parent).parts[0]
 
 
 def _database_of(item: pytest.Item) -> str | None:
