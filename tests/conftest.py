@@ -141,6 +141,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.user_properties.append(("database", database))
     if "PYTEST_XDIST_WORKER" in os.environ:
         items[:] = _spread(items)
+        _keep_groups_together(items)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -188,6 +189,19 @@ def _spread(items: list[pytest.Item]) -> list[pytest.Item]:
         for item in (item_of_long, *rest[number * each : (number + 1) * each])
     ]
     return mixed + rest[len(long) * each :]
+
+
+def _keep_groups_together(items: list[pytest.Item]) -> None:
+    """Name the group of a test behind its id, where xdist looks for it.
+
+    xdist itself writes it to an attribute that pytest no longer reads since 9.2: each worker would then fill
+    the databases and start the browser that one of them was to share out.
+    """
+    for item in items:
+        groups = sorted(str(mark.args[0]) for mark in item.iter_markers("xdist_group"))
+        suffix = f"@{'_'.join(groups)}"
+        if groups and not item.nodeid.endswith(suffix):
+            item._id = type(item.id).parse(item.nodeid + suffix)
 
 
 def _leave_out_old_server(config: pytest.Config, items: list[pytest.Item]) -> None:
