@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import platform
@@ -140,6 +141,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.user_properties.append(("database", database))
     if "PYTEST_XDIST_WORKER" in os.environ:
         items[:] = _spread(items)
+        _keep_groups_together(items)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -154,7 +156,6 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_collection_finish() -> None:
     """Spare the garbage collector what was collected: thousands of tests that stay until the end."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
 
@@ -190,6 +191,19 @@ def _spread(items: list[pytest.Item]) -> list[pytest.Item]:
     return mixed + rest[len(long) * each :]
 
 
+def _keep_groups_together(items: list[pytest.Item]) -> None:
+    """Name the group of a test behind its id, where xdist looks for it.
+
+    xdist itself writes it to an attribute that pytest no longer reads since 9.2: each worker would then fill
+    the databases and start the browser that one of them was to share out.
+    """
+    for item in items:
+        groups = sorted(str(mark.args[0]) for mark in item.iter_markers("xdist_group"))
+        suffix = f"@{'_'.join(groups)}"
+        if groups and not item.nodeid.endswith(suffix):
+            item._id = type(item.id).parse(item.nodeid + suffix)
+
+
 def _leave_out_old_server(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Take the older server to the store's suite alone: what stands on the store speaks no SQL of its own."""
     left_out = [
@@ -205,7 +219,12 @@ def _leave_out_old_server(config: pytest.Config, items: list[pytest.Item]) -> No
 
 def _folder_of(item: pytest.Item) -> str:
     """Name the folder of tests that it is in, wherever the repository lies."""
-    return Path(item.path).relative_to(Path(__file__).parent).parts[0]
+    return _folder_of_file(item.path)
+
+
+@functools.cache
+def _folder_of_file(path: Path) -> str:
+    return path.relative_to(Path(__file__).parent).parts[0]
 
 
 def _database_of(item: pytest.Item) -> str | None:

@@ -91,6 +91,7 @@ class Reader:
 
     folder: Path
     postgres_url: str | None = None
+    programs: Path | None = None  #: a folder that is looked through first
     environment: dict[str, str] = field(default_factory=dict)
     said: str = ""
     port: int = 0
@@ -98,7 +99,8 @@ class Reader:
 
     def __post_init__(self) -> None:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("GANDY_")}
-        programs = os.pathsep.join([str(Path(sys.executable).parent), inherited.get("PATH", "")])
+        folders = [str(Path(sys.executable).parent), inherited.get("PATH", "")]
+        programs = os.pathsep.join(folders if self.programs is None else [str(self.programs), *folders])
         self.port = free_port()
         self.environment = {**inherited, "PATH": programs, "COLUMNS": "200", "GANDY_WEB_PORT": "0"}
 

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.docs.page import DOCS, ROOT, Reader, blocks, commands
+from tests.docs.warm import warm_gandy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 RUN = [DOCS / "quickstart.md", *sorted((DOCS / "how-to").glob("*.md"))]
@@ -25,21 +27,42 @@ def named(pages: list[Path]) -> list[object]:
     return [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages]
 
 
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with a `gandy` that starts quickly: the pages call it hundreds of times."""
+    with warm_gandy(tmp_path_factory.mktemp("programs")) as folder:
+        yield folder
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", named([page for page in RUN if not needs_postgres(page)]))
-def test_the_page_can_be_followed(page: Path, tmp_path: Path) -> None:
+def test_the_page_can_be_followed(page: Path, tmp_path: Path, programs: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert blocks(text)
 
-    Reader(tmp_path).follow(text)
+    Reader(tmp_path, programs=programs).follow(text)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", named([page for page in RUN if needs_postgres(page)]))
-def test_the_page_can_be_followed_with_a_server(page: Path, tmp_path: Path, postgres_url: str) -> None:
-    Reader(tmp_path, postgres_url).follow(page.read_text(encoding="utf-8"))
+def test_the_page_can_be_followed_with_a_server(
+    page: Path, tmp_path: Path, postgres_url: str, programs: Path
+) -> None:
+    Reader(tmp_path, postgres_url, programs).follow(page.read_text(encoding="utf-8"))
+
+
+def test_the_program_that_pages_call_is_a_process_like_any_other(programs: Path, tmp_path: Path) -> None:
+    reader = Reader(tmp_path, programs=programs)
+    reader.follow("```sh\nexport GANDY_DATABASE_URL=sqlite:///here.db\ngandy migrate\n```\n")
+    assert (tmp_path / "here.db").exists()
+    assert "applied" in reader.said
+
+    reader.follow("```sh\ngandy nonsense  # exits 2\ngandy --version | grep gandy\n```\n")
+    assert "Usage: gandy [OPTIONS]" in reader.said
+    with pytest.raises(AssertionError, match="No such command"):
+        reader.follow("```sh\ngandy nonsense\n```\n")
 
 
 @pytest.mark.parametrize("page", named(RUN))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.journeys.processes import Fleet
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(180)
 
 JOBS = 3
 LEASE = 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,7 +34,7 @@ from gandy.lifecycle.reports.audit import held_rules
 from tests.lifecycle.ground import NOW, Ground, ago
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from sqlalchemy import Connection
@@ -53,7 +54,14 @@ def make_events(ground: Ground, rows: int = MANY) -> None:
         "CREATE INDEX by_k ON event (k, at)",
         "CREATE INDEX by_k_other ON event (k, other)",
     )
-    ground.fill("event", [(n, "a", int(n % 100 > 0), ago(minutes=n), ago(minutes=n)) for n in range(rows)])
+    ground.fill("event", events_of(ground.kind, rows))
+
+
+@cache
+def events_of(kind: str, rows: int) -> Sequence[Sequence[object]]:
+    """Their rows, as a database of that kind takes them: the same for most tests here."""
+    instants = [Ground(kind).value(ago(minutes=n)) for n in range(rows)]
+    return [(n, "a", int(n % 100 > 0), at, at) for n, at in enumerate(instants)]
 
 
 def agreeing(asked: list[Held]) -> SweepOptions:

@@ -30,7 +30,7 @@ from tests.lifecycle.ground import NOW, ms
 if TYPE_CHECKING:
     from tests.lifecycle.ground import Ground
 
-ROWS = 300_000
+ROWS = 120_000
 ROWS_OF_EACH = 60_000  # several hundred pages of each of the fourteen tables, and of each index
 PAGES_PER_RULE = 60  # a few descents of a few indexes, and the look at the column's ends and units
 LAYOUTS = {
@@ -88,7 +88,7 @@ def test_fourteen_large_tables_with_nothing_expired_cost_a_handful_of_pages_per_
 def test_a_cap_reads_no_more_than_its_pages_and_the_next_tick_goes_on(postgres: Ground) -> None:
     postgres.run(
         "CREATE UNLOGGED TABLE presence (tenant bigint, seen bigint, PRIMARY KEY (tenant, seen))",
-        f"INSERT INTO presence SELECT n % 1000, n FROM generate_series(1, {ROWS}) AS n",  # noqa: S608
+        f"INSERT INTO presence SELECT n % 400, n FROM generate_series(1, {ROWS}) AS n",  # noqa: S608
     )
     postgres.run("VACUUM ANALYZE presence")
     table = Table("presence", [keep_last(299, per=["tenant"], order_by="seen")])

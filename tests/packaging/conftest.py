@@ -59,7 +59,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> CleanE
     constraints = ["--require-hashes", "--constraint", str(ROOT / "constraints.txt")]
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     wanted = f"gandy[all] @ {wheel.as_uri()}#sha256={digest}"
-    _pip(["--python", str(programs / "python"), "install", *constraints, wanted])
+    _pip(["--python", str(programs / "python"), "install", "--no-compile", *constraints, wanted])
     (folder / "elsewhere").mkdir()
     return CleanEnvironment(programs, folder / "elsewhere")
 

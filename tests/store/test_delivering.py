@@ -32,7 +32,7 @@ async def test_the_run_that_was_dispatched_first_is_delivered_first(world: World
     assert [delivery.run_id for (delivery,) in taken] == [first, later]
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 async def test_a_delivered_claim_does_not_wait_for_a_key_that_another_transaction_holds(
     postgres_world: World,
 ) -> None:

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from gandy.store.drivers.opening import migrate
 from tests.support.statements import statements
 from tests.support.worlds import migrated_url
 from tests.web.shop import make_shop, populate
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
     from contextlib import AbstractAsyncContextManager
 
     from gandy import Gandy
+    from tests.support.databases import SqliteHome
 
 __all__ = ["migrated_url", "statements"]
 
@@ -75,6 +77,14 @@ async def client(shop: Gandy) -> AsyncIterator[httpx.AsyncClient]:
     """A program that has the operator's token."""
     async with client_of(shop) as found:
         yield found
+
+
+@pytest.fixture
+def sqlite_url(sqlite_home: SqliteHome) -> Iterator[str]:
+    """A fresh SQLite file with Gandy's tables: how they come there is no matter of the dashboard."""
+    template = sqlite_home.template("migrated", lambda url: (migrate(url), None)[1])
+    with sqlite_home.database(template) as url:
+        yield url
 
 
 @pytest.fixture

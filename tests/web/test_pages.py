@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
+from gandy import Gandy
 from tests.support.waiting import eventually
-from tests.web.conftest import OPERATOR, browser_of, log_in
+from tests.web.conftest import OPERATOR, browser_of, client_of, log_in
 from tests.web.shop import EVIL, make_shop, wait_for_ever
 from tests.web.test_access import form_token
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-
-    from gandy import Gandy
 
 PAGES = [
     "/",
@@ -54,6 +53,15 @@ async def submit(client: httpx.AsyncClient, page: str, action: str, **fields: st
         headers={"Sec-Fetch-Site": "same-origin"},
         follow_redirects=True,
     )
+
+
+async def test_each_application_of_a_process_shows_its_own_name(sqlite_url: str) -> None:
+    titles = []
+    for name in ("bakery", "smithy"):
+        async with Gandy(name, sqlite_url) as app, client_of(app) as client:
+            titles += re.findall("<title>(.*)</title>", (await client.get("/login")).text)
+
+    assert titles == ["Log in · bakery · Gandy", "Log in · smithy · Gandy"]
 
 
 async def test_every_page_shows_something_sensible_when_there_is_nothing(empty: httpx.AsyncClient) -> None:

@@ -71,9 +71,6 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def page(browser: Browser, sqlite_url: str) -> Iterator[Page]:
     """A page of a living application, seen from another zone."""
-    from gandy.store.drivers.opening import migrate  # noqa: PLC0415 - as the other browser tests
-
-    migrate(sqlite_url)
     with living_shop(sqlite_url) as address:
         context = browser.new_context(base_url=address, timezone_id=ZONE)
         context.add_init_script(RECORD_LABELS)
@@ -113,14 +110,14 @@ def check_chart(page: Page, zone: str) -> None:
 
 def test_all_instants_of_a_page_are_in_the_zone_that_it_names(page: Page) -> None:
     seen = 0
-    for zone in ("UTC", ZONE, "UTC"):
+    for zone, places in (("UTC", PAGES), (ZONE, PAGES), ("UTC", PAGES[:3])):
         page.goto("/")
         switch = page.locator("[data-zone]")
         if switch.inner_text() != f"Times in {zone}":
             switch.click()
         expect(switch).to_have_text(f"Times in {zone}")
         check_chart(page, zone)
-        for place in PAGES:
+        for place in places:
             answer = page.goto(place)
             assert answer is not None
             assert answer.ok, place

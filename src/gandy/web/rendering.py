@@ -274,19 +274,26 @@ _NOTICE: Final = "gandy_notice"
 _NOTICE_SECONDS: Final = 30
 
 
+@cache
+def _templates() -> Environment:
+    """Compile each template once in a process, however many applications it has."""
+    environment = Environment(
+        loader=PackageLoader("gandy.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(menu=MENU, own_trains=ADMINISTRATIVE_TRAINS)
+    environment.filters.update(FILTERS)
+    return environment
+
+
 class Rendering:
     """Renders templates as pages."""
 
     def __init__(self, app_name: str) -> None:
-        self._environment = Environment(
-            loader=PackageLoader("gandy.web"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._environment.globals.update(menu=MENU, app_name=app_name, own_trains=ADMINISTRATIVE_TRAINS)
-        self._environment.filters.update(FILTERS)
+        self._app_name = app_name
 
     def page(
         self, request: Request, template: str, context: Context, *, status: int = HTTPStatus.OK
@@ -294,8 +301,10 @@ class Rendering:
         """Return a page, or only its live part for an htmx request."""
         visitor: Visitor | None = getattr(request.state, "visitor", None)
         session = None if visitor is None else visitor.session
-        text = self._environment.get_template(template).render(
+        found = _templates().get_template(template)
+        text = found.render(
             **context,
+            app_name=self._app_name,
             request=request,
             visitor=visitor,
             may_change=visitor is not None and visitor.may_change,
