@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import json
 import logging
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from threading import Event
+from functools import lru_cache
+from threading import Barrier, BrokenBarrierError, Event
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,7 +28,8 @@ from gandy.lifecycle import (
 from gandy.lifecycle.database.target import open_target
 from gandy.lifecycle.state.lease import LEASE_FOR, take_lease
 from gandy.lifecycle.state.setup import ensure_tables
-from gandy.lifecycle.supervisor.report import PrometheusMetrics
+from gandy.lifecycle.supervisor import report as reporting
+from gandy.lifecycle.supervisor.report import PrometheusMetrics, process_metrics
 from gandy.lifecycle.supervisor.tick import keep_contracts
 from gandy.sweep import Budget
 from tests.lifecycle.ground import NOW, ago, steps_of
@@ -343,3 +347,21 @@ def test_a_stop_is_heard_between_two_batches(ground: Ground) -> None:
 
     assert report.deleted == 30
     assert report.rules[0].ending == "stopped"
+
+
+def test_two_threads_that_sweep_first_share_their_counters(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    both = Barrier(2)
+
+    def make(_: CollectorRegistry) -> PrometheusMetrics:
+        with suppress(BrokenBarrierError):
+            both.wait(timeout=0.2)  # a second thread would come here, too
+        made.append(PrometheusMetrics(CollectorRegistry()))
+        return made[-1]
+
+    monkeypatch.setattr(reporting, "PrometheusMetrics", make)
+    monkeypatch.setattr(reporting, "_made", lru_cache(reporting._made.__wrapped__))  # nothing is made yet
+    with ThreadPoolExecutor(2) as pool:
+        found = [asked.result() for asked in [pool.submit(process_metrics) for _ in range(2)]]
+
+    assert found == made * 2

@@ -6,6 +6,7 @@ import json
 import logging
 from dataclasses import dataclass, field
 from functools import lru_cache
+from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
 from typing_extensions import override
@@ -270,9 +271,17 @@ class PrometheusMetrics(SweepMetrics):
         self._lag.labels(scheduler, table, rule).set(seconds)
 
 
-@lru_cache(maxsize=1)
+_MAKING = Lock()  # lru_cache alone lets two threads register the same counters
+
+
 def process_metrics() -> SweepMetrics:
-    """The counters of this process, in the registry that /metrics serves."""
+    """Return the counters of this process, in the registry that /metrics serves."""
+    with _MAKING:
+        return _made()
+
+
+@lru_cache(maxsize=1)
+def _made() -> SweepMetrics:
     try:
         from prometheus_client import REGISTRY  # noqa: PLC0415  # an extra
     except ImportError:
