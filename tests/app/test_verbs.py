@@ -143,6 +143,7 @@ def test_a_preview_takes_the_filter_of_its_verb(name: str) -> None:
         "group",
         "status",
         "gate",
+        "before",
         "self",
         "filters",
     }

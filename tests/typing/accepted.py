@@ -157,7 +157,7 @@ async def operators_verbs_know_their_results() -> None:
     assert_type(await app.groups.set("a", max_active_jobs=3), GroupSummary)
     assert_type(await app.groups.preview_trigger("a"), tuple[str, ...])
     assert_type(await app.runs.cancel(1, 2), CancelResult)
-    assert_type(await app.runs.preview_cancel(state="in_progress"), tuple[int, ...])
+    assert_type(await app.runs.preview_cancel(state="in_progress"), Listed[int])
     assert_type(await app.queue.enqueue(send, Request(1), delay=timedelta(1)), QueuedJob)
     assert_type(await app.dead_letters.requeue(all=True, train="send"), RequeueResult)
 
