@@ -146,13 +146,9 @@ class BorrowedConnection:
         self._check(connection)
         if isinstance(connection, AsyncpgLink):
             return await self._run_asyncpg(connection, operation)
-        cursor = psycopg.AsyncCursor(connection, row_factory=namedtuple_row)
-        keep_json_as_text(cursor)
-        with self._explained():
-            async with _own_transaction_async(connection):
-                return await drive_async(
-                    _clocked(operation, self._clock), lambda step: run_step_async(cursor, step)
-                )
+        async with _in_step_async(connection):
+            with self._explained():
+                return await _on_postgres_async(connection, _clocked(operation, self._clock))
 
     async def _run_asyncpg(self, link: AsyncpgLink, operation: Operation[T]) -> T:
         try:
@@ -166,7 +162,7 @@ class BorrowedConnection:
 
     def _run_sync(self, connection: SyncConnection, operation: Operation[T]) -> T:
         self._check(connection)
-        with self._explained():
+        with _in_step(connection), self._explained():
             match connection:
                 case psycopg.Connection():
                     return _on_postgres(connection, _clocked(operation, self._clock))
@@ -217,12 +213,30 @@ def _on_postgres(connection: psycopg.Connection[Any], operation: Operation[T]) -
         return drive(operation, lambda step: run_step(cursor, step))
 
 
+async def _on_postgres_async(connection: psycopg.AsyncConnection[Any], operation: Operation[T]) -> T:
+    cursor = psycopg.AsyncCursor(connection, row_factory=namedtuple_row)
+    keep_json_as_text(cursor)
+    async with _own_transaction_async(connection):
+        return await drive_async(operation, lambda step: run_step_async(cursor, step))
+
+
 def _on_sqlite(connection: sqlite3.Connection, operation: Operation[T], clock: ManualClock | None) -> T:
     StatementClock(lambda: clock.now if clock else datetime.now(UTC)).register(connection)
     cursor = connection.cursor()
     cursor.row_factory = None  # ignore the caller's row factory
     with _all_or_nothing(connection):
         return drive(operation, lambda step: execute_step(cursor, step))
+
+
+def _in_step(connection: SyncConnection) -> AbstractContextManager[object]:
+    """Wait for the statements of the caller's pipeline, if any: their errors are not ours to explain."""
+    if isinstance(connection, psycopg.Connection) and connection.pgconn.pipeline_status:
+        return connection.pipeline()
+    return nullcontext()
+
+
+def _in_step_async(connection: psycopg.AsyncConnection[Any]) -> AbstractAsyncContextManager[object]:
+    return connection.pipeline() if connection.pgconn.pipeline_status else nullcontext()
 
 
 def _own_transaction(connection: psycopg.Connection[Any]) -> AbstractContextManager[object]:

@@ -211,6 +211,9 @@ def run_step(cursor: psycopg.Cursor[Any], step: Step) -> Rows:
         if not is_unstorable(error):
             raise
         cursor.execute(text, storable(bound))
+    if cursor.pgresult is None:
+        with cursor.connection.pipeline():
+            pass  # a pipeline of the caller: one within it waits for the results of the statements before it
     if not cursor.description:
         return _affected(step, cursor.rowcount)
     try:
@@ -232,6 +235,9 @@ async def run_step_async(
         if not is_unstorable(error):
             raise
         await cursor.execute(text, storable(bound), prepare=prepare)
+    if cursor.pgresult is None:
+        async with cursor.connection.pipeline():
+            pass  # as above
     if not cursor.description:
         return _affected(step, cursor.rowcount)
     try:
