@@ -209,6 +209,19 @@ async def test_a_callers_own_adapters_change_no_job(postgres_url: str, unique_fo
     assert sorted(set(queued(postgres_url))) == ["1", "2", "3", "4", "5"]
 
 
+@pytest.mark.parametrize("unique_for", [None, timedelta(hours=1)])
+def test_jobs_with_an_input_pass_a_session_that_refuses_nulls_in_arrays(
+    postgres_url: str, unique_for: timedelta | None
+) -> None:
+    migrate(postgres_url)
+    app = make_shop(postgres_url)
+    with psycopg.connect(postgres_url, options="-c array_nulls=off") as connection:
+        app.sync.enqueue(double, 1, unique_for=unique_for, connection=connection)
+        app.sync.enqueue_many(double, [2, 3], unique_for=unique_for, connection=connection)
+
+    assert queued(postgres_url) == ["1", "2", "3"]
+
+
 def as_shouted(text: bytes) -> str:
     return text.decode().upper() + "!"
 

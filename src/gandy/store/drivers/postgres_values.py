@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
@@ -259,7 +259,7 @@ def bind(step: Step) -> Parameters:
             names, rows = columns_of(step)
             for name, value in shared.items():
                 _check(name, value)
-            return {**shared, **dict(zip(names, _array_literals(zip(*rows, strict=True)), strict=True))}
+            return {**shared, **dict(zip(names, _array_literals([*zip(*rows, strict=True)]), strict=True))}
 
 
 def _bound(name: str, value: object) -> object:
@@ -276,15 +276,16 @@ def _check(name: str, value: object) -> None:
         raise RowConflictError(name, f"{value} does not fit into 64 bits")
 
 
-def _array_literals(columns: Iterable[Sequence[object]]) -> list[str]:
+def _array_literals(columns: Sequence[Sequence[object]]) -> list[str]:
     """Write the columns of a batch; one without values is empty, because unnest fills it up with nulls.
 
-    The first column stays whole: it has the number of rows.
+    A caller's session may have `array_nulls` off, which refuses the word NULL. If no column has a value, the
+    first one is written with it nevertheless, to give the number of rows.
     """
-    return [
-        "{}" if number and _is_empty(column) else array_literal(column)
-        for number, column in enumerate(columns)
-    ]
+    literals = ["{}" if _is_empty(column) else array_literal(column) for column in columns]
+    if all(_is_empty(column) for column in columns):
+        literals[0] = array_literal(columns[0])
+    return literals
 
 
 def _is_empty(column: Sequence[object]) -> bool:
