@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import asyncpg
 import psycopg
 import pytest
+from psycopg.adapt import Loader
 from psycopg.rows import dict_row
+from psycopg.types.string import StrDumper
 
 from gandy import NO_TIMEOUT
 from gandy.errors import BorrowedConnectionError, RowConflictError
@@ -19,6 +21,8 @@ from tests.app.lenders import Lent, LentAsync
 from tests.app.shop import double, make_shop
 
 if TYPE_CHECKING:
+    from psycopg.abc import Buffer
+
     from gandy.app.keywords import EnqueueKeywords
 
 SyncLender: TypeAlias = Callable[[str], AbstractContextManager[Lent]]
@@ -161,6 +165,84 @@ def test_the_callers_own_rows_keep_their_shape(migrated_sqlite: str) -> None:
 
         assert connection.row_factory is sqlite3.Row
         assert dict(connection.execute("SELECT 1 AS one").fetchone()) == {"one": 1}
+
+
+class ShoutingLoader(Loader):
+    """A loader of the caller's, which changes what it reads."""
+
+    def load(self, data: Buffer) -> str:
+        return bytes(data).decode().upper() + "!"
+
+
+class ShoutingDumper(StrDumper):
+    """A dumper of the caller's, which changes what it writes."""
+
+    def dump(self, obj: str) -> bytes:
+        return obj.upper().encode()
+
+
+TYPES = ("text", "int8", "int4", "bool", "json", "timestamptz")
+
+
+def convert(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+    for name in TYPES:
+        connection.adapters.register_loader(name, ShoutingLoader)
+    connection.adapters.register_dumper(str, ShoutingDumper)
+
+
+@pytest.mark.parametrize("unique_for", [None, timedelta(hours=1)])
+async def test_a_callers_own_adapters_change_no_job(postgres_url: str, unique_for: timedelta | None) -> None:
+    migrate(postgres_url)
+    app = make_shop(postgres_url)
+    with psycopg.connect(postgres_url) as connection:
+        convert(connection)
+        first = app.sync.enqueue(double, 1, unique_for=unique_for, connection=connection)
+        app.sync.enqueue_many(double, [2, 3], unique_for=unique_for, connection=connection)
+        shown = connection.execute("SELECT 'shown'::text").fetchone()
+    async with await psycopg.AsyncConnection.connect(postgres_url) as waited:
+        convert(waited)
+        again = await app.enqueue(double, 1, unique_for=unique_for, connection=waited)
+        await app.enqueue_many(double, [4, 5], unique_for=unique_for, connection=waited)
+
+    assert shown == ("SHOWN!",), "the caller's own statements are read as before"
+    assert (again.id == first.id) is bool(unique_for)
+    assert sorted(set(queued(postgres_url))) == ["1", "2", "3", "4", "5"]
+
+
+@pytest.mark.parametrize("unique_for", [None, timedelta(hours=1)])
+def test_jobs_with_an_input_pass_a_session_that_refuses_nulls_in_arrays(
+    postgres_url: str, unique_for: timedelta | None
+) -> None:
+    migrate(postgres_url)
+    app = make_shop(postgres_url)
+    with psycopg.connect(postgres_url, options="-c array_nulls=off") as connection:
+        app.sync.enqueue(double, 1, unique_for=unique_for, connection=connection)
+        app.sync.enqueue_many(double, [2, 3], unique_for=unique_for, connection=connection)
+
+    assert queued(postgres_url) == ["1", "2", "3"]
+
+
+def as_shouted(text: bytes) -> str:
+    return text.decode().upper() + "!"
+
+
+@pytest.mark.parametrize("factory", [bytes, as_shouted], ids=["bytes", "function"])
+@pytest.mark.parametrize("unique_for", [None, timedelta(hours=1)])
+def test_a_callers_own_text_factory_changes_no_job(
+    migrated_sqlite: str, unique_for: timedelta | None, factory: Callable[[bytes], str | bytes]
+) -> None:
+    app = make_shop(migrated_sqlite)
+    with closing(sqlite3.connect(lenders.path_of(migrated_sqlite))) as connection:
+        connection.text_factory = factory
+        first = app.sync.enqueue(double, 1, unique_for=unique_for, connection=connection)
+        again = app.sync.enqueue(double, 1, unique_for=unique_for, connection=connection)
+        app.sync.enqueue_many(double, [2, 3], unique_for=unique_for, connection=connection)
+        connection.commit()
+        shown = connection.execute("SELECT 'shown'").fetchone()
+
+    assert shown == (factory(b"shown"),)
+    assert (again.id == first.id) is bool(unique_for)
+    assert sorted(set(queued(migrated_sqlite))) == ["1", "2", "3"]
 
 
 def test_the_callers_own_postgres_rows_keep_their_shape(postgres_url: str) -> None:

@@ -25,7 +25,15 @@ if TYPE_CHECKING:
 JOBS = 3_000
 PREPARED = "prepared statements are off"
 #: What Gandy sets for itself, as a stranger who gets the same backend from the pooler sees it.
-SETTINGS = ("enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit", "TimeZone", "lock_timeout")
+SETTINGS = (
+    "enable_seqscan",
+    "enable_hashjoin",
+    "enable_mergejoin",
+    "jit",
+    "TimeZone",
+    "array_nulls",
+    "lock_timeout",
+)
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(240), pytest.mark.xdist_group("faults")]
 

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from gandy.store.drivers.opening import migrate
-from tests.journeys.apps.rough import Job, app, block_the_loop, end_unstorably, rest
+from tests.journeys.apps.rough import Job, app, block_the_loop, end_unstorably, rest, take_the_signals
 from tests.journeys.processes import SCALED, fleet
 from tests.support.proxy import running_proxy
 from tests.support.waiting import wait_until
@@ -59,9 +59,9 @@ def rows(url: str, query: str) -> list[tuple[Any, Any]]:
         return connection.execute(text.encode()).fetchall()
 
 
-def completed(url: str) -> int:
-    """How many runs are on record as completed."""
-    return int(dict(rows(url, STATES)).get("completed", 0))
+def completed(url: str, train: str = "rest") -> int:
+    """How many runs of a train are on record as completed."""
+    return int(dict(rows(url, STATES.replace("rest", train))).get("completed", 0))
 
 
 def is_over(url: str) -> bool:
@@ -151,6 +151,27 @@ def test_an_end_that_cannot_be_stored_repeats_nothing_beside_it(migrated_url: st
         assert completed(migrated_url) == 30
         failures = sorted((kind, str(reason)[:3]) for kind, reason in rows(migrated_url, FAILURES))
         assert failures == [("ValueError", "caf"), ("ValueError", "lon"), ("ValueError", "nul")]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+@pytest.mark.parametrize("way", range(3), ids=["ignored", "handled", "without the loop's descriptor"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_process_ends_on_a_signal_whose_handler_a_job_has_replaced(
+    sqlite_url: str, tmp_path: Path, way: int, number: signal.Signals, workers: int
+) -> None:
+    migrate(sqlite_url)
+    with fleet(sqlite_url, tmp_path, GANDY_WORKER_SHUTDOWN_GRACE="60s") as ships:
+        ships.app = APP
+        app.configure({"database": {"url": sqlite_url}})
+        with app as sync:
+            sync.enqueue(take_the_signals, Job(number=way))
+        process = ships.start("work", "--workers", str(workers))
+        wait_until(lambda: completed(sqlite_url, "take_the_signals") == 1, f"it has run\n{ships.logs()}")
+        wait_until(lambda: "is put back" in ships.log_of(process), f"it is told\n{ships.logs()}")
+        process.send_signal(number)
+        wait_until(lambda: process.poll() is not None, f"the process has ended\n{ships.logs()}", within=30)
+
+        assert process.returncode == 0, ships.logs()
 
 
 @pytest.fixture

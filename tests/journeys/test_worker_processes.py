@@ -11,8 +11,11 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
+from gandy.store.drivers.opening import migrate
 from tests.cli.process import run_gandy
 from tests.journeys.apps.witness import Job, app, block_the_loop, fail_for_good, spread, tick_off
 from tests.journeys.processes import ROOT, fleet, kill
@@ -109,6 +112,26 @@ def test_a_killed_worker_process_is_replaced_its_job_runs_again_and_one_port_tel
         found = health(migrated_url, tmp_path)
         assert sorted(str(each["answers_by"]) for each in found) == ["http", "lease", "lease"]
         assert {each["problem"] for each in found} == {None}
+
+
+def test_a_worker_process_that_cannot_open_the_database_says_so_in_one_line(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    migrate(postgres_url)
+    with fleet(postgres_url, tmp_path) as ships:
+        process = ships.start(*WORK)
+        enqueue(postgres_url, tick_off, *(Job(number=number, milliseconds=1) for number in range(2)))
+        victim = min(await_begun(ships, 1))
+        database = conninfo_to_dict(postgres_url)["dbname"]
+        with psycopg.connect(postgres_url, dbname="postgres", autocommit=True) as connection:
+            connection.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS false'.encode())
+        os.kill(victim, signal.SIGKILL)
+        wait_until(lambda: "exit code 1; starting" in ships.log_of(process), f"it ended\n{ships.logs()}")
+
+        said = ships.log_of(process)
+        assert "this worker process ends: " in said
+        assert "not currently accepting connections" in said
+        assert "Traceback" not in said
 
 
 def test_worker_processes_end_with_their_parent_even_if_a_job_blocks_them(

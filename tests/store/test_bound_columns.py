@@ -41,10 +41,13 @@ def test_a_text_that_no_column_can_hold_is_not_taken_for_two() -> None:
     assert array_literal(["a\x00b", "c"]) == '{"a\x00b","c"}'
 
 
-def test_a_column_without_values_is_empty_but_for_the_first() -> None:
-    step = batch_of("queue_work", ("id", "input", "unique_key"), [(None, "1", None), (None, None, None)])
+def test_a_column_without_values_is_empty_unless_all_are() -> None:
+    names = ("id", "input", "unique_key")
+    some = batch_of("queue_work", names, [(None, "1", None), (None, None, None)])
+    none = batch_of("queue_work", names, [(None, None, None), (None, None, None)])
 
-    assert bind(step) == {"id": "{NULL,NULL}", "input": '{"1",NULL}', "unique_key": "{}"}
+    assert bind(some) == {"id": "{}", "input": '{"1",NULL}', "unique_key": "{}"}
+    assert bind(none) == {"id": "{NULL,NULL}", "input": "{}", "unique_key": "{}"}
 
 
 class WatchedCursor(sqlite3.Cursor):

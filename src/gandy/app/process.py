@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import signal
 import threading
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
 
+
+_log = logging.getLogger("gandy.process")
 
 YOUNG_OBJECTS: Final = 50_000
 
@@ -35,6 +38,7 @@ def tune_garbage_collector() -> None:
 
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+LOOK_SECONDS: Final = 1.0
 LEAVE_SECONDS: Final = 5.0
 CUT_OFF: Final = 3
 SECOND_SIGNAL: Final = 130
@@ -60,9 +64,30 @@ def stop_on_signals(
         elif not is_child:
             os._exit(SECOND_SIGNAL)
 
+    _keep_handlers(loop, ask)
+    return stop
+
+
+def _keep_handlers(loop: asyncio.AbstractEventLoop, ask: Callable[[], None]) -> None:
+    """Install the handlers, and look at intervals whether a job in this thread has replaced them."""
     for each in SIGNALS:
         loop.add_signal_handler(each, ask)
-    return stop
+    installed = {each: signal.getsignal(each) for each in SIGNALS}
+    waking = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(waking)
+
+    def look() -> None:
+        replaced = [each for each in SIGNALS if signal.getsignal(each) is not installed[each]]
+        for each in replaced:
+            _log.warning("a job replaced the handler of %s; it is put back", each.name)
+            loop.add_signal_handler(each, ask)
+            installed[each] = signal.getsignal(each)
+        if signal.set_wakeup_fd(waking) != waking:
+            _log.warning("a job replaced the descriptor by which signals wake the event loop; it is put back")
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        loop.call_later(LOOK_SECONDS, look)
+
+    look()
 
 
 def exit_after(seconds: float) -> None:

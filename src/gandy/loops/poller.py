@@ -147,13 +147,14 @@ class LoopGuard:
                 self.keep(name, loop)
                 return
             pause = FIRST_RESTART_PAUSE if clock.time() - begun > STEADY_SECONDS else pause
-            _log.error(
-                "%s: the loop %r ended unexpectedly; restarting in %g s",
-                self._service,
-                name,
-                pause,
-                exc_info=cause,
-            )
+            with suppress(BaseException):  # a handler of the application may raise
+                _log.error(
+                    "%s: the loop %r ended unexpectedly; restarting in %g s",
+                    self._service,
+                    name,
+                    pause,
+                    exc_info=cause,
+                )
             self._events.emit(LoopEnded(service=self._service, loop=name, cause=type(cause).__name__))
             await self._rest(pause)
             self._events.emit(LoopRestarted(service=self._service, loop=name))

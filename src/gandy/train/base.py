@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from typing import (
@@ -32,6 +31,7 @@ from gandy.train.process.runner import ProcessRunner, RunSet
 from gandy.train.registry import OfThisProcess
 from gandy.train.route import key_of
 from gandy.train.run import Run
+from gandy.train.threads import ThreadPool
 
 if TYPE_CHECKING:
     import asyncio
@@ -56,7 +56,7 @@ class Engine:
         max_processes: int | None = None,
     ) -> None:
         """Take as `host` the app's place "module:name", from which child processes import it."""
-        self._threads = ThreadPoolExecutor(max_threads, thread_name_prefix="gandy-junction")
+        self._threads = ThreadPool(max_threads, "gandy-junction")
         self._processes = ProcessRunner(host=host, max_processes=max_processes)
 
     @property
@@ -113,7 +113,7 @@ class Engine:
 
     async def close(self) -> None:
         """End the idle processes and release the threads, without waiting for threads that still run."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
         await self._processes.close()
 
 

@@ -55,6 +55,12 @@ def describe(outcome: Outcome[object], definition: AnyTrain | None, *, max_outpu
             assert_never(outcome)
 
 
+def bare_failure(outcome: Failed) -> Ending:
+    """Return the record of a failure alone, for which nothing is encoded."""
+    failure = Failure(outcome.junction, outcome.exception_type, outcome.reason, outcome.stack_trace)
+    return Ending(TrainState.FAILED, EndedBy.ITSELF, "[]", failure=failure)
+
+
 def without_secrets(ending: Ending, run: Run, definition: AnyTrain | None) -> Ending:
     """Mask the input's secrets in everything that is recorded; secrets of the output's type are stored."""
     failure = ending.failure

@@ -22,7 +22,8 @@ from gandy.train.run import Cancellation, Run, enter_run, leave_run, running_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping
-    from concurrent.futures import Executor
+
+    from gandy.train.threads import ThreadPool
 
 
 RETURNED: Final = 0
@@ -130,7 +131,7 @@ async def execute(
     *,
     run: Run,
     provided: ProvidedValues = NOTHING_PROVIDED,
-    threads: Executor | None = None,
+    threads: ThreadPool,
     is_leaving: Callable[[], bool] = always,
     task: asyncio.Task[Any] | None = None,
 ) -> Outcome[Any]:
@@ -138,10 +139,10 @@ async def execute(
 
     `task` is the current task, if the caller knows it: to ask for it is a system call on Python 3.11.
 
-    Sync junctions run in `threads` (None: the loop's executor). A request to cancel the run interrupts an
-    async junction; a sync junction runs to its end, since a thread cannot be stopped. A cancellation of the
-    task propagates if `is_leaving` returns True: the caller asked for it. Otherwise the job cancelled its own
-    task: the cancellation is undone and the run fails.
+    Sync junctions run in `threads`. A request to cancel the run interrupts an async junction; a sync junction
+    runs to its end, since a thread cannot be stopped. A cancellation of the task propagates if `is_leaving`
+    returns True: the caller asked for it. Otherwise the job cancelled its own task: the cancellation is
+    undone and the run fails.
     """
     if task is None:
         task = asyncio.current_task()
@@ -176,7 +177,7 @@ async def execute_apart(
     *,
     run: Run,
     provided: ProvidedValues = NOTHING_PROVIDED,
-    threads: Executor | None = None,
+    threads: ThreadPool,
 ) -> Outcome[Any]:
     """Run a train in its own task, so that its code cannot cancel the caller's task."""
     caller = asyncio.current_task()
@@ -277,7 +278,7 @@ def _load(plan: RoutePlan, value: object, *, run: Run, provided: ProvidedValues)
 
 
 async def _travel(
-    plan: RoutePlan, cargo: Cargo, *, run: Run, timings: list[JunctionTiming], threads: Executor | None
+    plan: RoutePlan, cargo: Cargo, *, run: Run, timings: list[JunctionTiming], threads: ThreadPool
 ) -> Completed[Any]:
     for step in plan.steps:
         run.junction = step.name
@@ -302,12 +303,11 @@ async def _travel(
     return Completed(plan.output(cargo), tuple(timings))
 
 
-async def _in_thread(call: Call, cargo: Cargo, *, run: Run, threads: Executor | None) -> object:
+async def _in_thread(call: Call, cargo: Cargo, *, run: Run, threads: ThreadPool) -> object:
     """Call a sync junction in a thread, with a copy of this context; await a coroutine that it returns."""
-    loop = asyncio.get_running_loop()
     task = run.interruptible(None)
     try:
-        result = await loop.run_in_executor(threads, copy_context().run, _called, call, cargo, run)
+        result = await threads.call(copy_context().run, _called, call, cargo, run)
     finally:
         run.interruptible(task)
     if type(result) is _Raised:

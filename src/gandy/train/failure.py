@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -150,11 +151,12 @@ def run_contained(runner: asyncio.Runner, main: Coroutine[Any, Any, T]) -> T:
         except BaseException as error:
             if task.done() or _is_from_the_keyboard(error) or isinstance(error, OSError):
                 raise
-            logger.error(  # noqa: TRY400 - formatting a hostile exception may raise
-                "a job stopped the event loop with %s: %s; the loop continues",
-                type_path(type(error)),
-                message_of(error),
-            )
+            with suppress(BaseException):  # a handler of the application may raise
+                logger.error(  # noqa: TRY400 - formatting a hostile exception may raise
+                    "a job stopped the event loop with %s: %s; the loop continues",
+                    type_path(type(error)),
+                    message_of(error),
+                )
 
 
 def _is_from_the_keyboard(error: BaseException) -> bool:

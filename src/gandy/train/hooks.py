@@ -7,13 +7,13 @@ import inspect
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar, get_args
 
 from gandy.errors import UnknownHookError
+from gandy.train.threads import ThreadPool
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -120,7 +120,7 @@ class _Lane:
         self.ready: deque[HookEvent] = deque()
         self.pending = 0
         self.tellers = 0
-        self.threads = ThreadPoolExecutor(at_once, thread_name_prefix=f"gandy-hook-{name}")
+        self.threads = ThreadPool(at_once, f"gandy-hook-{name}")
 
 
 class HookDelivery:
@@ -191,7 +191,7 @@ class HookDelivery:
         for task in leaving:
             task.cancel()
         for lane in self._lanes.values():
-            lane.threads.shutdown(wait=False, cancel_futures=True)
+            lane.threads.close()
         if leaving:
             await asyncio.wait(leaving, timeout=LEAVE_SECONDS)
         return left
@@ -271,8 +271,7 @@ class HookDelivery:
         return None
 
     async def _call_in_thread(self, hook: Hook, event: HookEvent) -> object:
-        loop, threads = asyncio.get_running_loop(), self._lanes[event.name].threads
-        told, error = await loop.run_in_executor(threads, _caught, hook, event)
+        told, error = await self._lanes[event.name].threads.call(_caught, hook, event)
         if error is not None:
             raise error
         return told

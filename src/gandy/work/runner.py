@@ -17,7 +17,7 @@ from gandy.settings import format_duration
 from gandy.settings.bounds import as_span
 from gandy.store.finishing import overruled_end
 from gandy.store.waiting import refused_end
-from gandy.train.endings import describe, without_secrets
+from gandy.train.endings import bare_failure, describe, without_secrets
 from gandy.train.failure import failure, type_path
 from gandy.train.hooks import HookEvent
 from gandy.train.junctions import Required
@@ -194,12 +194,13 @@ class JobRunner:
             del self.running[claimed.id]
             report = self._reports.close(run)
         try:
-            ending = describe(outcome, train, max_output_bytes=self._max_output_bytes)
+            ending = self._describe(outcome, train, run)
         except BaseException as error:  # noqa: BLE001 - the output is serialized by application code
             outcome = failure(error, run, junction=None, timings=outcome.timings)
-            ending = describe(outcome, train, max_output_bytes=self._max_output_bytes)
-        if run.has_secrets:
-            ending = without_secrets(ending, run, train)
+            try:
+                ending = self._describe(outcome, train, run)
+            except BaseException:  # noqa: BLE001 - such as a module that the job has changed
+                ending = bare_failure(outcome)
         if together is not None:
             ending = judged(ending, outcome)
         end = record(
@@ -211,6 +212,10 @@ class JobRunner:
             was_alone=together is not None and together.size == 1,
         )
         return FinishedRun(claimed, outcome, end, report, run if run.has_secrets else None)
+
+    def _describe(self, outcome: Outcome[Any], train: AnyTrain | None, run: Run) -> Ending:
+        ending = describe(outcome, train, max_output_bytes=self._max_output_bytes)
+        return without_secrets(ending, run, train) if run.has_secrets else ending
 
     def _begin(self, claimed: ClaimedRun) -> Run:
         run = Run(

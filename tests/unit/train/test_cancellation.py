@@ -10,6 +10,9 @@ from gandy.model.run import Cancelled, CancelledBy, Completed, Failed
 from gandy.train.base import Train
 from gandy.train.execution import execute
 from gandy.train.run import Run
+from gandy.train.threads import ThreadPool
+
+THREADS = ThreadPool(2, "test-junction")
 
 OPERATOR = CancelledBy.OPERATOR
 
@@ -38,7 +41,7 @@ async def test_cancellation_is_checked_before_each_junction() -> None:
         route = (first, second)
 
     run = Run()
-    outcome = await execute(Two.definition.plan, 1, run=run)
+    outcome = await execute(Two.definition.plan, 1, run=run, threads=THREADS)
 
     assert isinstance(outcome, Cancelled)
     assert (outcome.by, outcome.reason, outcome.junction) == (OPERATOR, "enough", "second")
@@ -55,7 +58,7 @@ async def test_a_run_cancelled_before_its_start_runs_nothing() -> None:
     run = Run()
     run.request_cancel(CancelledBy.SHUTDOWN)
 
-    outcome = await execute(Never.definition.plan, 1, run=run)
+    outcome = await execute(Never.definition.plan, 1, run=run, threads=THREADS)
 
     assert isinstance(outcome, Cancelled)
     assert outcome.timings == ()
@@ -73,7 +76,7 @@ async def test_a_request_interrupts_an_async_junction_and_leaves_the_task_uncanc
         route = (wait,)
 
     run = Run()
-    task = asyncio.ensure_future(execute(Waiting.definition.plan, 1, run=run))
+    task = asyncio.ensure_future(execute(Waiting.definition.plan, 1, run=run, threads=THREADS))
     await gate.begun.wait()
     run.request_cancel(CancelledBy.TIMEOUT, "20 minutes")
     outcome = await task
@@ -96,7 +99,7 @@ async def test_a_request_may_come_from_another_thread() -> None:
         route = (wait,)
 
     run = Run()
-    task = asyncio.ensure_future(execute(Waiting.definition.plan, 1, run=run))
+    task = asyncio.ensure_future(execute(Waiting.definition.plan, 1, run=run, threads=THREADS))
     await gate.begun.wait()
     threading.Thread(target=run.request_cancel, args=(OPERATOR,)).start()
 
@@ -148,7 +151,7 @@ async def test_a_request_and_a_cancelled_task_together_end_the_task() -> None:
         route = (wait,)
 
     run = Run()
-    task = asyncio.ensure_future(execute(Waiting.definition.plan, 1, run=run))
+    task = asyncio.ensure_future(execute(Waiting.definition.plan, 1, run=run, threads=THREADS))
     await gate.begun.wait()
     run.request_cancel(OPERATOR)
     task.cancel()
@@ -219,7 +222,7 @@ async def test_a_sync_junction_is_waited_for_and_can_stop_itself() -> None:
         route = (work,)
 
     run = Run()
-    task = asyncio.ensure_future(execute(Working.definition.plan, 1, run=run))
+    task = asyncio.ensure_future(execute(Working.definition.plan, 1, run=run, threads=THREADS))
     await begun.wait()
     run.request_cancel(OPERATOR, "stop it")
     assert not task.done()
@@ -293,7 +296,7 @@ async def test_whatever_an_interrupted_junction_raises_the_run_is_cancelled_and_
         route = (wrap,)
 
     run = Run()
-    outcome = await execute(Wrapping.definition.plan, 1, run=run)
+    outcome = await execute(Wrapping.definition.plan, 1, run=run, threads=THREADS)
 
     assert isinstance(outcome, Cancelled)
     assert outcome.reason == "stop"

@@ -17,6 +17,9 @@ from gandy.train.base import Engine, Train
 from gandy.train.definition import define_function
 from gandy.train.execution import execute
 from gandy.train.run import Run, current_run
+from gandy.train.threads import ThreadPool
+
+THREADS = ThreadPool(2, "test-junction")
 
 tenant: ContextVar[str] = ContextVar("tenant", default="nobody")
 
@@ -28,7 +31,9 @@ class Mailer:
 
 async def outcome_of(function: object, value: object) -> object:
     assert callable(function)
-    return await execute(define_function(function).plan, value, run=Run(), provided={Mailer: Mailer()})
+    return await execute(
+        define_function(function).plan, value, run=Run(), threads=THREADS, provided={Mailer: Mailer()}
+    )
 
 
 async def test_a_callable_object_is_a_junction_named_after_its_class() -> None:

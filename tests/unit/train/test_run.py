@@ -14,6 +14,9 @@ from gandy.train.base import Train
 from gandy.train.execution import execute
 from gandy.train.log import RunLogHandler
 from gandy.train.run import MemorySink, Progress, Run, RunLimits, current_run, running_now
+from gandy.train.threads import ThreadPool
+
+THREADS = ThreadPool(2, "test-junction")
 
 
 @pytest.fixture
@@ -105,7 +108,7 @@ async def test_ordinary_logging_inside_a_run_is_kept_with_it_and_outside_is_not(
         route = (in_thread, on_loop)
 
     logger.warning("before")
-    await execute(Logging.definition.plan, 1, run=Run(sink=sink))
+    await execute(Logging.definition.plan, 1, run=Run(sink=sink), threads=THREADS)
     logger.warning("after")
 
     assert messages(sink) == [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import logging
 import os
 import signal
 import sys
@@ -26,6 +27,7 @@ from gandy.app.workers.messages import (
     decode_to_worker,
     encode_to_parent,
 )
+from gandy.errors import GandyError
 from gandy.events import Event, RunFinished
 from gandy.loops.poller import LoopGuard
 from gandy.loops.wakeups import Wakeups
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from gandy.app import Gandy
     from gandy.context import Context
 
+
+_log = logging.getLogger("gandy.worker")
 
 #: A process reports this often while something happens, and this often while nothing does.
 REPORT_SECONDS: Final = 1.0
@@ -60,8 +64,12 @@ def main(fileno: int) -> None:
         return
     configure_logging(app.settings.logging)
     tune_garbage_collector()
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        run_contained(runner, _serve(app, parent, has_metrics=begin.has_metrics))
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            run_contained(runner, _serve(app, parent, has_metrics=begin.has_metrics))
+    except GandyError as error:  # such as a database that cannot be reached; the parent tries again
+        _log.error("this worker process ends: %s", error)
+        sys.exit(error.exit_code)
 
 
 def _die_with_parent() -> None:

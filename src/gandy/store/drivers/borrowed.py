@@ -6,9 +6,12 @@ import sqlite3
 import sys
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, assert_never
 
 import psycopg
+from psycopg.adapt import AdaptersMap
+from psycopg.postgres import register_default_adapters
 from psycopg.pq import TransactionStatus
 from psycopg.rows import namedtuple_row
 
@@ -146,13 +149,9 @@ class BorrowedConnection:
         self._check(connection)
         if isinstance(connection, AsyncpgLink):
             return await self._run_asyncpg(connection, operation)
-        cursor = psycopg.AsyncCursor(connection, row_factory=namedtuple_row)
-        keep_json_as_text(cursor)
-        with self._explained():
-            async with _own_transaction_async(connection):
-                return await drive_async(
-                    _clocked(operation, self._clock), lambda step: run_step_async(cursor, step)
-                )
+        async with _in_step_async(connection):
+            with self._explained():
+                return await _on_postgres_async(connection, _clocked(operation, self._clock))
 
     async def _run_asyncpg(self, link: AsyncpgLink, operation: Operation[T]) -> T:
         try:
@@ -166,7 +165,7 @@ class BorrowedConnection:
 
     def _run_sync(self, connection: SyncConnection, operation: Operation[T]) -> T:
         self._check(connection)
-        with self._explained():
+        with _in_step(connection), self._explained():
             match connection:
                 case psycopg.Connection():
                     return _on_postgres(connection, _clocked(operation, self._clock))
@@ -209,20 +208,68 @@ class BorrowedConnection:
 _SPOKEN: dict[Dialect, str] = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 
 
+class _UsualCursor(psycopg.Cursor[Any]):
+    """A cursor with the driver's usual adapters, whatever the caller has registered."""
+
+    @property
+    def adapters(self) -> AdaptersMap:
+        return _usual_adapters()
+
+
+class _UsualAsyncCursor(psycopg.AsyncCursor[Any]):
+    @property
+    def adapters(self) -> AdaptersMap:
+        return _usual_adapters()
+
+
+@cache
+def _usual_adapters() -> AdaptersMap:
+    usual = AdaptersMap(types=psycopg.adapters.types)
+    register_default_adapters(usual)
+    keep_json_as_text(usual)
+    return usual
+
+
 def _on_postgres(connection: psycopg.Connection[Any], operation: Operation[T]) -> T:
-    # A cursor of our own: the caller's row factory, cursor class and JSON loaders stay as they are.
-    cursor = psycopg.Cursor(connection, row_factory=namedtuple_row)
-    keep_json_as_text(cursor)
+    # A cursor of our own: the caller's row factory, cursor class and adapters stay as they are.
+    cursor = _UsualCursor(connection, row_factory=namedtuple_row)
     with _own_transaction(connection):
         return drive(operation, lambda step: run_step(cursor, step))
+
+
+async def _on_postgres_async(connection: psycopg.AsyncConnection[Any], operation: Operation[T]) -> T:
+    cursor = _UsualAsyncCursor(connection, row_factory=namedtuple_row)
+    async with _own_transaction_async(connection):
+        return await drive_async(operation, lambda step: run_step_async(cursor, step))
 
 
 def _on_sqlite(connection: sqlite3.Connection, operation: Operation[T], clock: ManualClock | None) -> T:
     StatementClock(lambda: clock.now if clock else datetime.now(UTC)).register(connection)
     cursor = connection.cursor()
     cursor.row_factory = None  # ignore the caller's row factory
-    with _all_or_nothing(connection):
+    with _plain_texts(connection), _all_or_nothing(connection):
         return drive(operation, lambda step: execute_step(cursor, step))
+
+
+@contextmanager
+def _plain_texts(connection: sqlite3.Connection) -> Iterator[None]:
+    """Read texts as str, whatever the caller reads them as: cursors have no text factory of their own."""
+    theirs, connection.text_factory = connection.text_factory, str
+    try:
+        yield
+    finally:
+        connection.text_factory = theirs
+
+
+def _in_step(connection: SyncConnection) -> AbstractContextManager[object]:
+    """Wait for the statements of the caller's pipeline, if any: their errors are not ours to explain."""
+    if isinstance(connection, psycopg.Connection) and connection.pgconn.pipeline_status:
+        return connection.pipeline()
+    return nullcontext()
+
+
+def _in_step_async(connection: psycopg.AsyncConnection[Any]) -> AbstractAsyncContextManager[object]:
+    return connection.pipeline() if connection.pgconn.pipeline_status else nullcontext()
 
 
 def _own_transaction(connection: psycopg.Connection[Any]) -> AbstractContextManager[object]:

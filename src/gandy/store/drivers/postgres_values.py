@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
@@ -212,6 +212,9 @@ def run_step(cursor: psycopg.Cursor[Any], step: Step) -> Rows:
         if not is_unstorable(error):
             raise
         cursor.execute(text, storable(bound))
+    if cursor.pgresult is None:
+        with cursor.connection.pipeline():
+            pass  # a pipeline of the caller: one within it waits for the results of the statements before it
     if not cursor.description:
         return _affected(step, cursor.rowcount)
     try:
@@ -233,6 +236,9 @@ async def run_step_async(
         if not is_unstorable(error):
             raise
         await cursor.execute(text, storable(bound), prepare=prepare)
+    if cursor.pgresult is None:
+        async with cursor.connection.pipeline():
+            pass  # as above
     if not cursor.description:
         return _affected(step, cursor.rowcount)
     try:
@@ -254,7 +260,7 @@ def bind(step: Step) -> Parameters:
             names, rows = columns_of(step)
             for name, value in shared.items():
                 _check(name, value)
-            return {**shared, **dict(zip(names, _array_literals(zip(*rows, strict=True)), strict=True))}
+            return {**shared, **dict(zip(names, _array_literals([*zip(*rows, strict=True)]), strict=True))}
 
 
 def _bound(name: str, value: object) -> object:
@@ -271,15 +277,16 @@ def _check(name: str, value: object) -> None:
         raise RowConflictError(name, f"{value} does not fit into 64 bits")
 
 
-def _array_literals(columns: Iterable[Sequence[object]]) -> list[str]:
+def _array_literals(columns: Sequence[Sequence[object]]) -> list[str]:
     """Write the columns of a batch; one without values is empty, because unnest fills it up with nulls.
 
-    The first column stays whole: it has the number of rows.
+    A caller's session may have `array_nulls` off, which refuses the word NULL. If no column has a value, the
+    first one is written with it nevertheless, to give the number of rows.
     """
-    return [
-        "{}" if number and is_without_values(column) else array_literal(column)
-        for number, column in enumerate(columns)
-    ]
+    literals = ["{}" if is_without_values(column) else array_literal(column) for column in columns]
+    if all(map(is_without_values, columns)):
+        literals[0] = array_literal(columns[0])
+    return literals
 
 
 def array_literal(values: Sequence[object]) -> str:

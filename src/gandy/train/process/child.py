@@ -8,7 +8,6 @@ import logging
 import os
 import signal
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -41,6 +40,7 @@ from gandy.train.process.messages import (
 from gandy.train.registry import Provided, Registry
 from gandy.train.route import step_calling
 from gandy.train.run import Run, mask_reports, running_now
+from gandy.train.threads import ThreadPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,7 +139,7 @@ class _Child:
         self._sinks: dict[int, _ParentSink] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._requests: asyncio.Queue[tuple[StartMessage, Run] | None] = asyncio.Queue()
-        self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="gandy-junction")
+        self._threads = ThreadPool(MOST_THREADS, "gandy-junction")
         self._host: TrainHost | None = None
         self._provided: ProvidedValues | None = None
         self._preparing = asyncio.Lock()

@@ -6,6 +6,7 @@
 SELECT pg_catalog.pg_backend_pid() AS backend,
        pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', is_pooled),
        pg_catalog.set_config('TimeZone', 'UTC', is_pooled),
+       pg_catalog.set_config('array_nulls', 'on', is_pooled),
        pg_catalog.set_config('enable_seqscan', 'off', is_pooled),
        pg_catalog.set_config('enable_hashjoin', 'off', is_pooled),
        pg_catalog.set_config('enable_mergejoin', 'off', is_pooled),
@@ -22,6 +23,7 @@ FROM (SELECT pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.<>) %(backend)s::in
 -- The same for one transaction: behind a pooler the next one may have another backend. Named rows need column names.
 SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true) AS path,
        pg_catalog.set_config('TimeZone', 'UTC', true) AS zone,
+       pg_catalog.set_config('array_nulls', 'on', true) AS nulls,
        pg_catalog.set_config('enable_seqscan', 'off', true) AS seqscan,
        pg_catalog.set_config('enable_hashjoin', 'off', true) AS hashjoin,
        pg_catalog.set_config('enable_mergejoin', 'off', true) AS mergejoin,
