@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from math import inf
 from pathlib import Path
 
 import psutil
@@ -15,6 +17,7 @@ from pydantic import SecretStr
 from gandy.errors import RemoteJunctionError, TrainProcessError
 from gandy.model.run import Activation, Cancelled, CancelledBy, Completed, Failed, Outcome, RetryRequest
 from gandy.train.base import Engine, Train
+from gandy.train.process.parent import ChildProcess
 from gandy.train.process.runner import ProcessRunner, RunSet
 from gandy.train.run import LogLine, MemorySink, Progress, Run
 from tests.support.waiting import eventually
@@ -222,7 +225,7 @@ async def test_a_train_that_cannot_be_imported_says_so() -> None:
 
 async def test_a_host_that_cannot_be_imported_is_a_failure() -> None:
     engine = Engine(host="no_such_module:app")
-    outcome = await engine.execute(trains.Computing.definition, Order(number=1), run=Run())
+    outcome = await engine.execute(trains.host.registry.get("stamp"), Order(number=1), run=Run())
     await engine.close()
 
     assert isinstance(outcome, Failed)
@@ -370,6 +373,63 @@ async def test_waiting_for_a_process_is_not_running_and_can_be_cancelled(tmp_pat
     assert isinstance(last, Completed)
     assert runs[2].counts_from_ns > begun_late
     assert engine.places.free == 1
+
+
+class Scarce:
+    """Starts processes, after the host has refused some."""
+
+    def __init__(self, refusals: float, code: int = errno.EMFILE) -> None:
+        self.refusals = refusals
+        self.code = code
+        self.tries = 0
+
+    def __call__(self, place: str) -> ChildProcess:
+        self.tries += 1
+        if self.tries <= self.refusals:
+            raise OSError(self.code, os.strerror(self.code))
+        return ChildProcess(place)
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN])
+async def test_a_run_waits_while_the_host_has_no_process_for_it(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    start = Scarce(2, code)
+    monkeypatch.setattr("gandy.train.process.runner.ChildProcess", start)
+
+    outcome = await engine.execute(trains.host.registry.get("stamp"), Order(number=1), run=Run())
+
+    assert isinstance(outcome, Completed)
+    assert start.tries == 3
+
+
+async def test_a_run_that_waits_for_the_host_can_be_cancelled(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, run = Scarce(inf), Run()
+    monkeypatch.setattr("gandy.train.process.runner.ChildProcess", start)
+    running = asyncio.ensure_future(
+        engine.execute(trains.host.registry.get("stamp"), Order(number=1), run=run)
+    )
+
+    async def has_tried() -> bool:
+        return start.tries > 0
+
+    await eventually(has_tried, "a process was refused")
+    run.request_cancel(CancelledBy.OPERATOR)
+
+    assert isinstance(await running, Cancelled)
+
+
+async def test_a_process_that_never_can_be_started_fails_its_run(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gandy.train.process.runner.ChildProcess", Scarce(inf, errno.ENOENT))
+
+    outcome = await engine.execute(trains.host.registry.get("stamp"), Order(number=1), run=Run())
+
+    assert isinstance(outcome, Failed)
+    assert isinstance(outcome.exception, TrainProcessError)
 
 
 async def test_a_run_that_hogs_the_interpreter_is_killed_and_never_completed() -> None:

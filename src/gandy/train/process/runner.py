@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
 import os
 import signal
 import sys
@@ -27,6 +29,12 @@ if TYPE_CHECKING:
 
 CANCEL_GRACE: Final = timedelta(seconds=2)
 PREPARE_GRACE: Final = timedelta(minutes=2)
+FIRST_PAUSE: Final = 0.1
+LONGEST_PAUSE: Final = 2.0
+#: Descriptors, memory, processes: not the fault of a job.
+_SCARCE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
+_log = logging.getLogger("gandy.process")
+
 CLOSED: Final = "closed its connection to the worker"
 NO_TICKET: Final = 0  # no child is assigned yet
 Supervised: TypeAlias = "tuple[ChildProcess | None, Ended | None]"
@@ -126,6 +134,8 @@ class ProcessRunner:
                 return _cancelled(run, ended.timings if ended else ())
             return from_message(ended, definition, run) if ended else _died(child, run)
         except GandyError as error:
+            if run.cancellation is not None:
+                return _cancelled(run)
             return failure(error, run, junction=run.junction, timings=())
         finally:
             run.is_waiting = False
@@ -153,7 +163,7 @@ class ProcessRunner:
                 return None, None
             raise
         try:
-            child = await self._idle_or_new(place)
+            child = await self._idle_or_new(place, run)
             ended = await self._supervised(child, start, run)
             self._let_go(child, keep=self.host is not None)
         finally:
@@ -167,22 +177,34 @@ class ProcessRunner:
         child = await asyncio.shield(together.child)
         return child, await self._supervised(child, start, run)
 
-    async def _idle_or_new(self, place: str) -> ChildProcess:
+    async def _idle_or_new(self, place: str, run: Run) -> ChildProcess:
         while self._idle:
             child = self._idle.pop()
             if child.is_alive:
                 return child
-        return await self._started(place)
+        return await self._started(place, run)
 
-    async def _started(self, place: str) -> ChildProcess:
+    async def _started(self, place: str, run: Run | None = None) -> ChildProcess:
+        """Start a process; while the host lacks resources for one, try again, until the run is cancelled."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return await self._start(place)
+            except OSError as error:
+                if error.errno not in _SCARCE or (run is not None and run.cancellation is not None):
+                    problem = f"no process could be started: {error}"
+                    raise TrainProcessError(train=place, problem=problem) from error
+                _log.warning("no process could be started: %s; trying again in %g s", error, pause)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _start(self, place: str) -> ChildProcess:
         starting = asyncio.get_running_loop().run_in_executor(self._starters, ChildProcess, place)
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
             starting.add_done_callback(_kill_started)
             raise
-        except OSError as error:
-            raise TrainProcessError(train=place, problem=f"no process could be started: {error}") from error
 
     async def _supervised(self, child: ChildProcess, start: StartMessage, run: Run) -> Ended | None:
         """Wait for the end message and forward a request to cancel; if the caller is cancelled, kill it."""
