@@ -177,6 +177,31 @@ def test_a_command_says_where_it_stopped_and_goes_on(
     assert bool(asked) is is_asked
 
 
+@changes
+def test_what_was_not_looked_at_is_not_changed_if_a_confirmed_search_gets_further(
+    market: Callable[..., Result], change: Change, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More matches than are named are searched again; what others resolved meanwhile leaves it more room."""
+
+    def agree(_: str, **__: object) -> None:
+        monkeypatch.setattr(walks, "MOST_ROWS", 10_000)
+
+    monkeypatch.setattr(walks, "MOST_NAMED", 0)
+    monkeypatch.setattr("gandy.cli.bulk.confirm", agree)
+
+    for rows in range(1, 10):  # until a search of so many rows finds some, and stops before the last row
+        monkeypatch.setattr(walks, "MOST_ROWS", rows)
+        ended = market(*change.command, "--json")
+        answer = json.loads(ended.stdout)
+        told = re.search(r"pass --before (\d+) to continue", ended.stderr)
+        if told is not None and touched(answer):
+            break
+
+    assert told is not None, ended.stderr
+    assert answer["next"] == int(told[1])
+    assert min(touched(answer)) >= answer["next"]
+
+
 def test_what_a_command_found_nothing_of_is_not_asked(
     market: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -260,7 +260,7 @@ class LetterForm(BulkForm):
         """Convert the filters for the desk; selected ids take none."""
         if self.scope == "selected":
             return LetterFilter()
-        return LetterFilter(before=self.before, **self.common())
+        return LetterFilter(**self.common())
 
 
 @pages.changes("/preview")

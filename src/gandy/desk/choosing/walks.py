@@ -36,7 +36,7 @@ AT_ONCE: Final = 500
 _COUNTED_AT_ONCE: Final = 2_500
 _MOST_READS: Final = 40  #: of a preview; each looks at 10,000 rows or finds a page of them
 MOST_NAMED: Final = 1_000  #: ids in a preview
-_PAGE: Final = frozenset({"before", "limit", "sort"})
+_PAGE: Final = frozenset({"before", "down_to", "limit", "sort"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class Preview:
         """Return what a bulk verb takes once an operator has agreed: all named ids, or a bounded filter."""
         if self.is_named and self.ids:
             return self.ids, type(wanted)()
-        return (), replace(wanted, since=self.since, until=self.until, before=self.before)
+        return (), replace(wanted, since=self.since, until=self.until, before=self.before, down_to=self.next)
 
 
 class JobWalk(Generic[Filter]):
@@ -122,17 +122,22 @@ class JobWalk(Generic[Filter]):
             if found.unknown is not None:
                 raise found.unknown
             self._note(found.looked)
-            rows = [row for row in found.rows if self._keep is None or self._keep(row)]
+            rows = [row for row in found.rows if self._is_wanted(row)]
             if rows:
                 yield rows
-            if found.next is None:
-                self.is_over = True
+            down_to = self._wanted.down_to
+            if found.next is None or (down_to is not None and int(found.next) <= down_to):
+                self.is_over, self.next = True, down_to
                 return
             self._before = int(found.next)
             if self.looked is not None and self.looked.rows >= MOST_ROWS:
                 self.is_over, self.next = True, self._before
                 return
             page = replace(page, before=self._before)
+
+    def _is_wanted(self, row: Row) -> bool:
+        down_to = self._wanted.down_to
+        return (down_to is None or row.id >= down_to) and (self._keep is None or self._keep(row))
 
     async def ids(self) -> AsyncIterator[Sequence[int]]:
         """Yield the ids of the rows page by page."""

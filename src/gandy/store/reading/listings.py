@@ -119,6 +119,9 @@ class JobFilter:
     error_has: str | None = None  #: a text, in any case; the desk compares texts, the statements do not
     input_has: str | None = None  #: the same, in what operators see of the input
     before: int | None = None
+    down_to: int | None = (
+        None  #: of a bulk change: nothing below this id, where the search of its preview stopped
+    )
     limit: int = 50
 
     @property

@@ -127,6 +127,10 @@ class BulkForm(ChosenPageQuery):
             return given
         return [part for each in given for part in (each.split(",") if isinstance(each, str) else [each])]
 
+    def common(self) -> dict[str, Any]:
+        """Return the filters for the desk, within the ids that were confirmed."""
+        return {**super().common(), "before": self.before, "down_to": self.stopped}
+
     def fields(self) -> dict[str, str]:
         """Return the filters and the scope as hidden fields, without ids."""
         chosen = self.model_dump(mode="json", exclude_none=True, exclude={"before", "sort", "ids", "stopped"})

@@ -34,7 +34,7 @@ class RunsForm(BulkForm):
         """Convert the filters for the desk; selected ids take none."""
         if self.scope == "selected":
             return RunFilter()
-        return RunFilter(state=self.state, before=self.before, **self.common())
+        return RunFilter(state=self.state, **self.common())
 
 
 class EntriesForm(BulkForm):
@@ -48,7 +48,7 @@ class EntriesForm(BulkForm):
         """Convert the filters for the desk; selected ids take none."""
         if self.scope == "selected":
             return EntryFilter()
-        return EntryFilter(status=self.status, gate=self.gate, before=self.before, **self.common())
+        return EntryFilter(status=self.status, gate=self.gate, **self.common())
 
 
 @runs.changes("/preview")
