@@ -80,7 +80,7 @@ def test_a_state_of_an_enumerated_type_is_compared(postgres: Ground) -> None:
     assert postgres.ids("job") == [1]
 
 
-@pytest.mark.parametrize("column", ["text_state", "enumerated", "number", "place", "checked"])
+@pytest.mark.parametrize("column", ["text_state", "enumerated", "number", "place", "checked", "flag", "yes"])
 @pytest.mark.parametrize("known_first", [True, False])
 def test_a_state_that_its_column_cannot_have_is_refused_wherever_it_stands(
     postgres: Ground, column: str, *, known_first: bool
@@ -89,13 +89,16 @@ def test_a_state_that_its_column_cannot_have_is_refused_wherever_it_stands(
     postgres.run(
         "CREATE TYPE state AS ENUM ('open', 'done')",
         "CREATE DOMAIN checked AS int",
+        "CREATE DOMAIN yes AS boolean",
         "CREATE TABLE job (id bigint PRIMARY KEY, text_state text, enumerated state, number int, place uuid,"
-        " checked checked, at timestamptz)",
+        " checked checked, flag boolean, yes yes, at timestamptz)",
         f"CREATE INDEX ON job ({column}, at)",
     )
     uuid = "00000000-0000-0000-0000-000000000001"
-    known: dict[str, str | int] = {"text_state": "done", "enumerated": "done", "place": uuid}
-    postgres.fill("job", [(1, "done", "done", 1, uuid, 1, ago(days=9))])
+    known: dict[str, str | int] = {"text_state": "done", "enumerated": "done", "place": uuid} | dict.fromkeys(
+        ["flag", "yes"], True
+    )
+    postgres.fill("job", [(1, "done", "done", 1, uuid, 1, True, True, ago(days=9))])
     states = [known.get(column, 1), "nope"]
     rule = terminal(column, states=states if known_first else states[::-1], at="at", keep_for="1d")
     is_possible = column == "text_state"

@@ -124,12 +124,7 @@ def test_a_delete_trigger_that_no_drop_fires_stops_the_rule_until_it_is_listed(
     postgres: Ground, owner: str
 ) -> None:
     make_ranges(postgres)
-    postgres.run(
-        "CREATE TABLE audit (id bigint)",
-        "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS"
-        " $$ BEGIN INSERT INTO audit VALUES (OLD.id); RETURN OLD; END $$",
-        f"CREATE TRIGGER audited AFTER DELETE ON {owner} FOR EACH ROW EXECUTE FUNCTION note()",
-    )
+    audited(postgres, owner)
     name = "audited" if owner == "event" else "event_older.audited"
 
     report = postgres.sweep(DROPS)
@@ -139,6 +134,90 @@ def test_a_delete_trigger_that_no_drop_fires_stops_the_rule_until_it_is_listed(
     assert f'triggers = ["{name}"]' in report.failures[0].error or owner == "event_older"
     assert listed.is_clean, listed.failures
     assert (postgres.ids("event"), postgres.ids("audit")) == ([], [])
+
+
+def audited(postgres: Ground, owner: str) -> None:
+    """Make a trigger of the table, and so of its partitions, that notes deleted rows elsewhere."""
+    postgres.run(
+        "CREATE TABLE audit (id bigint)",
+        "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN INSERT INTO audit VALUES (OLD.id); RETURN OLD; END $$",
+        f"CREATE TRIGGER audited AFTER DELETE ON {owner} FOR EACH ROW EXECUTE FUNCTION note()",
+    )
+
+
+@pytest.mark.parametrize("swept", ["event", "event_old", "event_old_first"])
+@pytest.mark.parametrize("owner", ["event", "event_old", "event_old_first"])
+def test_a_trigger_of_any_level_stops_a_rule_on_a_table_whose_rows_fire_it(
+    postgres: Ground, owner: str, swept: str
+) -> None:
+    postgres.run(
+        "CREATE TABLE event (id bigint, at timestamptz, PRIMARY KEY (id, at)) PARTITION BY RANGE (at)",
+        f"CREATE TABLE event_old PARTITION OF event FOR VALUES {OLD} PARTITION BY RANGE (id)",
+        "CREATE TABLE event_old_first PARTITION OF event_old FOR VALUES FROM (0) TO (100)",
+        "INSERT INTO event VALUES (1, '2024-01-05')",
+    )
+    audited(postgres, owner)
+    rules = [older_than("at", keep_for="1d")]
+    depth = ["event", "event_old", "event_old_first"].index
+    own = max(depth(owner), depth(swept))
+    name = "audited" if own == depth(swept) else f"{owner}.audited"
+
+    found = check([Contract("app", [Table(swept, rules)])], postgres.url)
+    stopped = postgres.sweep(Table(swept, rules))
+    listed = postgres.sweep(Table(swept, rules, triggers=[name]))
+
+    assert any("audited" in str(each) and each.severity.stops for each in found)
+    assert "audited" in stopped.failures[0].error
+    assert listed.is_clean, listed.failures
+    assert (postgres.ids("event"), postgres.ids("audit")) == ([], [1])
+
+
+@pytest.mark.parametrize("rule", ["older_than", "drop_partition"])
+def test_a_trigger_that_only_a_partition_has_switched_on_stops_the_rule(postgres: Ground, rule: str) -> None:
+    make_ranges(postgres)
+    postgres.run("ALTER TABLE event ADD PRIMARY KEY (id, at)")
+    audited(postgres, "event")
+    postgres.run("ALTER TABLE event DISABLE TRIGGER audited", "ALTER TABLE event_old ENABLE TRIGGER audited")
+    table = DROPS if rule == "drop_partition" else Table("event", [older_than("at", keep_for="1d")])
+
+    report = postgres.sweep(table)
+
+    assert "event_old" in report.failures[0].error
+    assert "audited" in report.failures[0].error
+    assert (postgres.ids("event"), postgres.ids("audit")) == ([1, 2], [])
+
+
+@pytest.mark.parametrize("kind", ["INSERT", "UPDATE", "DELETE"])
+def test_a_rewrite_rule_of_a_partition_goes_with_it(postgres: Ground, kind: str) -> None:
+    make_ranges(postgres)
+    postgres.run(
+        "CREATE TABLE audit (id bigint)",
+        f"CREATE RULE noted AS ON {kind} TO event_older DO ALSO INSERT INTO audit VALUES (1)",  # noqa: S608
+    )
+
+    [foreseen], report = planned(postgres, DROPS), postgres.sweep(DROPS)
+
+    assert (foreseen.rows, report.counts) == (2, {"event": 2})
+
+
+@pytest.mark.parametrize(
+    "need",
+    [
+        "CREATE TABLE other (row event_older)",
+        "CREATE TABLE other (rows event_older[])",
+        "CREATE FUNCTION reads(event_older) RETURNS bigint LANGUAGE sql AS 'SELECT 1'",
+    ],
+    ids=["a column", "an array", "a function"],
+)
+def test_a_partition_whose_row_type_is_used_is_planned_as_kept(postgres: Ground, need: str) -> None:
+    make_ranges(postgres)
+    postgres.run(need)
+
+    [foreseen], report = planned(postgres, DROPS), postgres.sweep(DROPS)
+
+    assert (foreseen.rows, report.counts) == (1, {"event": 1})
+    assert any("event_older cannot be dropped" in note for note in foreseen.notes)
 
 
 @pytest.mark.parametrize("rules", ["rows", "partitions"])

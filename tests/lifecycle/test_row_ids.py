@@ -115,7 +115,8 @@ def test_a_table_that_hides_each_name_of_its_row_id_is_refused(sqlite: Ground, r
     assert sqlite.rows("SELECT count(*) FROM event") == [(18,)]
 
 
-def test_a_child_that_hides_each_name_of_its_row_id_stops_its_parents_rule(sqlite: Ground) -> None:
+@pytest.mark.parametrize("mode", ["delete_first", "set_null"])
+def test_a_child_that_hides_each_name_of_its_row_id_stops_its_parents_rule(sqlite: Ground, mode: str) -> None:
     sqlite.run(
         "CREATE TABLE event (id {key}, at {instant})",
         "CREATE TABLE child (event_id int REFERENCES event (id), oid int, rowid int, _rowid_ int)",
@@ -124,7 +125,7 @@ def test_a_child_that_hides_each_name_of_its_row_id_stops_its_parents_rule(sqlit
     sqlite.fill("event", [(1, ago(days=9))])
     sqlite.fill("child", [(1, 1, 1, 1)])
 
-    report = sqlite.sweep(Table("event", [_AGED], children={"child.event_id": "delete_first"}))
+    report = sqlite.sweep(Table("event", [_AGED], children={"child.event_id": mode}))
 
     assert "child has columns that hide the row id" in report.failures[0].error
     assert (sqlite.ids("event"), sqlite.ids("child", "event_id")) == ([1], [1])

@@ -145,8 +145,8 @@ KEYS = [
     Mutant(
         breaks="the stop for a child whose rows nothing identifies",
         file="selection/children.py",
-        old="        elif not child.is_partitioned:",
-        new="        elif False:",
+        old="        if not child.is_partitioned:",
+        new="        if False:",
         tests=["test_row_ids.py"],
     ),
     Mutant(

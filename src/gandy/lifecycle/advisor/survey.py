@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy.exc import DataError, DBAPIError, ProgrammingError
+from sqlalchemy.exc import DataError, DBAPIError, ProgrammingError, StatementError
 
 from gandy.errors import ContractTargetError, DatabaseUrlError
 from gandy.lifecycle.advisor.indexes import IndexAdvisor
@@ -164,3 +164,5 @@ def _judge(
         if connection.invalidated:
             raise
         rule.note(Severity.REFUSED, f"the rule could not be judged: {said(error)}")
+    except StatementError as error:  # a value that the driver cannot send as the column's type
+        rule.note(blamed, f"the database cannot compare this: {said(error)}")

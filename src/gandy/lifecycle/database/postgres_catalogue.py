@@ -153,8 +153,8 @@ _TABLES = f"""
     FROM wanted
 """  # noqa: S608  # a constant
 # Bits of tgtype: 1 is FOR EACH ROW, 2 is BEFORE, 8 is DELETE, 16 is UPDATE. A member's own statement
-# trigger does not fire through its root, and a copy that a partition got from its root (tgparentid) fires
-# as the root's.
+# trigger does not fire through its root. A copy that a partition got from its root (tgparentid) is the
+# root's, unless the root is not among the members, or has its own switched off.
 _TRIGGERS = """
     SELECT wanted.nspname AS root_schema, wanted.relname AS root, space.nspname AS schema,
            relation.relname AS "table", fired.name, fired.may_keep, fired.is_instead,
@@ -167,9 +167,12 @@ _TRIGGERS = """
                false AS is_instead, tgdeferrable AS is_deferrable,
                tgtype & 8::smallint = 8 AS on_delete, tgtype & 16::smallint = 16 AS on_update,
                tgattr::smallint[] AS columns FROM member
-        JOIN pg_catalog.pg_trigger ON tgrelid = member.oid
-        WHERE NOT tgisinternal AND tgparentid = 0::oid AND tgenabled <> 'D' AND tgtype & 24::smallint <> 0
+        JOIN pg_catalog.pg_trigger AS own ON tgrelid = member.oid
+        WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 24::smallint <> 0
         AND (tgtype & 1::smallint = 1 OR tgrelid = root)
+        AND NOT EXISTS (
+            SELECT FROM pg_catalog.pg_trigger AS copied JOIN member AS above ON above.oid = copied.tgrelid
+            WHERE copied.oid = own.tgparentid AND copied.tgenabled <> 'D' AND above.root = member.root)
         UNION ALL
         SELECT wanted.oid, ev_class, rulename::text, is_instead, is_instead, false, ev_type = '4',
                ev_type = '2', '{}' FROM wanted

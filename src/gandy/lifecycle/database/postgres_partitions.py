@@ -75,13 +75,19 @@ _PARTITIONS = text("""
 # Normal dependencies (n) on a table prevent dropping it; its own parts have other dependency types.
 _NEEDED_BY = text("""
     SELECT pg_catalog.min(pg_catalog.pg_describe_object(depend.classid, depend.objid, depend.objsubid))
-    FROM pg_catalog.pg_depend AS depend
-    JOIN pg_catalog.pg_class AS relation ON relation.oid = depend.refobjid
+    FROM pg_catalog.pg_class AS relation
+    JOIN pg_catalog.pg_type AS row_type ON row_type.oid = relation.reltype
+    JOIN pg_catalog.pg_depend AS depend ON (depend.refclassid, depend.refobjid) IN (
+        ('pg_catalog.pg_class'::regclass::oid, relation.oid),
+        ('pg_catalog.pg_type'::regclass::oid, row_type.oid),
+        ('pg_catalog.pg_type'::regclass::oid, row_type.typarray))
     JOIN pg_catalog.pg_namespace AS space ON space.oid = relation.relnamespace
     LEFT JOIN pg_catalog.pg_constraint AS mine
     ON depend.classid = 'pg_catalog.pg_constraint'::regclass::oid AND mine.oid = depend.objid
-    WHERE depend.refclassid = 'pg_catalog.pg_class'::regclass::oid AND depend.deptype = 'n'
-    AND relation.relname = :table AND space.nspname = :schema AND mine.conrelid IS DISTINCT FROM relation.oid
+    LEFT JOIN pg_catalog.pg_rewrite AS rule
+    ON depend.classid = 'pg_catalog.pg_rewrite'::regclass::oid AND rule.oid = depend.objid
+    WHERE depend.deptype = 'n' AND relation.relname = :table AND space.nspname = :schema
+    AND mine.conrelid IS DISTINCT FROM relation.oid AND rule.ev_class IS DISTINCT FROM relation.oid
 """)
 
 

@@ -150,10 +150,10 @@ class Family:
             raise NotCoveredError(
                 f"{key} is inherited by {heirs}, where no foreign key defines what it refers to; use wait_for"
             )
+        if not child.is_partitioned:  # rows of partitions are locked by their address
+            must_be_identifiable(child)
         if mode is ChildMode.SET_NULL:
             _must_be_nullable(child, key)
-        elif not child.is_partitioned:  # rows of partitions are locked by their address
-            must_be_identifiable(child)
         if mode is ChildMode.CASCADE and not key.is_enforced:
             raise NotCoveredError(f"the foreign key {key.name} of {key} is {_OFF}, so nothing would cascade")
         if mode is ChildMode.CASCADE and key.on_delete != "CASCADE":
