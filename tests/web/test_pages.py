@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import httpx
@@ -9,7 +10,7 @@ import pytest
 from gandy import Gandy
 from tests.support.waiting import eventually
 from tests.web.conftest import OPERATOR, browser_of, client_of, log_in
-from tests.web.shop import EVIL, make_shop, wait_for_ever
+from tests.web.shop import EVIL, Parcel, make_shop, send_parcel, wait_for_ever
 from tests.web.test_access import form_token
 
 if TYPE_CHECKING:
@@ -53,6 +54,26 @@ async def submit(client: httpx.AsyncClient, page: str, action: str, **fields: st
         headers={"Sec-Fetch-Site": "same-origin"},
         follow_redirects=True,
     )
+
+
+async def test_an_empty_page_of_a_search_that_stopped_does_not_say_that_there_is_nothing(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An application with many rows, beside newer ones of another."""
+    monkeypatch.setattr("gandy.store.reading.listings.SEARCHED", 1)
+    shop, smithy = make_shop(sqlite_url), Gandy("smithy", sqlite_url)
+    smithy.train(send_parcel)
+    async with shop as app, smithy as other:
+        for each in (app, other):
+            await each.enqueue_many(send_parcel, [Parcel(address="quay")] * 60, delay=timedelta(days=1))
+        async with browser_of(app) as client:
+            first = await client.get("/queue")
+            following = await client.get(re.findall(r'href="(/queue[^"]*)" rel="next"', first.text)[0])
+
+    assert "Nothing among the newest rows" in first.text
+    assert "The queue is empty" not in first.text
+    assert "Continue the search" in first.text
+    assert "send_parcel" in following.text
 
 
 async def test_each_application_of_a_process_shows_its_own_name(sqlite_url: str) -> None:
